@@ -1,0 +1,72 @@
+// Element types, and the register class each one computes in.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+
+enum class DType : uint8_t {
+  kBool,
+  kUInt8,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kFloat16,
+  kBFloat16,
+  kFloat32,
+  kFloat64,
+};
+inline constexpr int kNumDTypes = 10;
+
+// Bodies are written on a few compute types; every other dtype converts at load and is rounded
+// after each operator. kB8 is bool: one byte, 0 or 1.
+enum class RegClass : uint8_t { kF32, kF64, kI64, kB8 };
+inline constexpr int kNumRegClasses = 4;
+
+constexpr size_t itemsize(DType t) {
+  constexpr size_t sizes[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
+  return sizes[static_cast<int>(t)];
+}
+constexpr const char* dtype_name(DType t) {
+  constexpr const char* names[kNumDTypes] = {"bool",  "uint8",   "int8",     "int16",   "int32",
+                                             "int64", "float16", "bfloat16", "float32", "float64"};
+  return names[static_cast<int>(t)];
+}
+constexpr bool is_floating(DType t) { return t >= DType::kFloat16; }
+constexpr bool is_reduced_floating(DType t) {
+  return t == DType::kFloat16 || t == DType::kBFloat16;
+}
+constexpr bool is_integral(DType t, bool include_bool) {
+  return t <= DType::kInt64 && (include_bool || t != DType::kBool);
+}
+constexpr RegClass reg_class(DType t) {
+  if (t == DType::kBool) return RegClass::kB8;
+  if (t <= DType::kInt64) return RegClass::kI64;
+  return t == DType::kFloat64 ? RegClass::kF64 : RegClass::kF32;
+}
+constexpr size_t reg_size(RegClass c) {
+  constexpr size_t sizes[kNumRegClasses] = {4, 8, 8, 1};
+  return sizes[static_cast<int>(c)];
+}
+// True when a value of `t` in memory is already in the form registers hold.
+constexpr bool is_register_form(DType t) {
+  return t == DType::kFloat32 || t == DType::kFloat64 || t == DType::kInt64 || t == DType::kBool;
+}
+
+// PyTorch's promotion of two dtypes.
+DType promote(DType a, DType b);
+// PyTorch's can_cast: does `to` keep the kind of `from` (an in-place float result cannot go into
+// an integer tensor)?
+bool can_cast(DType from, DType to);
+
+// "torch.float32", as PyTorch prints it.
+inline void append(std::string& out, DType t) {
+  out += "torch.";
+  out += dtype_name(t);
+}
+
+}  // namespace tessera

@@ -1,0 +1,116 @@
+// The accelerator contract: one versioned table of functions per backend, loaded by name with
+// dlopen. Functions return a status and never throw; devices are numbered within the backend.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "tessera/driver/program.h"
+
+namespace tessera {
+
+inline constexpr uint32_t kBackendAbi = 1;
+
+enum class Code : int32_t {
+  kOk = 0,
+  kOutOfMemory = 1,
+  kNotReady = 2,        // a query: the work is still running
+  kUnsupported = 3,     // this backend has no such kernel, dtype or feature
+  kInvalid = 4,         // the data was wrong (an index out of range): the message names it
+  kDeviceFault = 5,     // sticky: the device cannot be used any more
+  kFailed = 6,
+};
+
+// `message` points into storage of the calling thread's last failure, valid until its next call.
+struct Status {
+  Code code = Code::kOk;
+  const char* message = nullptr;
+  bool ok() const { return code == Code::kOk; }
+};
+
+// Streams and events are opaque to the core. A null stream is the device's default stream.
+using StreamHandle = void*;
+using EventHandle = void*;
+
+struct DeviceProps {
+  char name[128];
+  int major;  // compute capability; of the virtual GPU 0.0
+  int minor;
+  int64_t total_memory;
+  int multiprocessors;
+  int warp_size;
+  bool is_virtual;
+};
+
+enum class CopyKind : uint8_t { kHostToDevice, kDeviceToHost, kDeviceToDevice };
+
+// Where a launch goes.
+struct Exec {
+  int device;
+  StreamHandle stream;
+};
+
+struct Backend {
+  uint32_t abi;  // kBackendAbi of the header it was built with
+  const char* name;
+
+  // Number of devices, 0 when none; *why then says the reason in words a user can act on.
+  int (*device_count)(const char** why);
+  Status (*device_props)(int device, DeviceProps* out);
+  Status (*memory_info)(int device, int64_t* free, int64_t* total);
+
+  // Raw device memory; at least 512-byte aligned. The caching allocator above asks rarely.
+  Status (*allocate)(int device, size_t bytes, void** out);
+  Status (*deallocate)(int device, void* p);
+  // Page-locked host memory.
+  Status (*host_allocate)(size_t bytes, void** out);
+  Status (*host_deallocate)(void* p);
+
+  Status (*stream_create)(int device, int priority, StreamHandle* out);
+  Status (*stream_destroy)(int device, StreamHandle s);
+  Status (*stream_query)(int device, StreamHandle s);
+  Status (*stream_synchronize)(int device, StreamHandle s);
+  Status (*device_synchronize)(int device);
+  Status (*event_create)(int device, bool timing, EventHandle* out);
+  Status (*event_destroy)(int device, EventHandle e);
+  Status (*event_record)(int device, EventHandle e, StreamHandle s);
+  Status (*event_query)(int device, EventHandle e);
+  Status (*event_synchronize)(int device, EventHandle e);
+  Status (*event_elapsed_ms)(int device, EventHandle begin, EventHandle end, float* out);
+  Status (*stream_wait_event)(int device, StreamHandle s, EventHandle e);
+
+  // Asynchronous on the stream. A copy from pageable host memory may return before the source has
+  // been read only if `source_stable` says the caller keeps it alive and unchanged.
+  Status (*copy)(Exec exec, CopyKind kind, void* dst, const void* src, size_t bytes,
+                 bool source_stable);
+  Status (*copy_peer)(Exec exec, void* dst, int dst_device, const void* src, int src_device,
+                      size_t bytes);
+
+  // Asynchronous on the stream; the program's arrays need live only until the call returns.
+  Status (*run_group)(Exec exec, const GroupProgram* program);
+  Status (*run_reduce)(Exec exec, const ReduceProgram* program);
+  // `name` is the operator's. kUnsupported if there is no such kernel.
+  Status (*run_kernel)(Exec exec, const char* name, const KernelArgs* args);
+  bool (*has_kernel)(const char* name);
+
+  // Number of programs compiled so far in this process (0 where nothing is compiled), and of those
+  // read from the disk cache.
+  void (*compile_stats)(int64_t* compiled, int64_t* from_cache);
+};
+
+// What a backend's shared library exports: `extern "C" const Backend* tessera_backend_v1()`.
+using BackendEntry = const Backend* (*)();
+inline constexpr const char* kBackendEntryName = "tessera_backend_v1";
+
+// Registers a backend that is linked in (cpu), or was loaded.
+void register_backend(const Backend* backend);
+// By name, loading its library if needed; null if there is none.
+const Backend* find_backend(const char* name);
+// The backend that `cuda` devices are on: virtual when TESSERA_VIRTUAL_GPU is set, else cuda.
+// Null when there is none; then *why says the reason.
+const Backend* accelerator(const char** why = nullptr);
+const Backend* cpu_backend();
+
+// Raises the error a failed status stands for; `what` names the call.
+void check(Status status, const char* what);
+
+}  // namespace tessera
