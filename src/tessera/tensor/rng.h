@@ -1,0 +1,72 @@
+// The CPU's random generator: PyTorch's Mersenne Twister with its seeding and its cached normal
+// samples, so that the same seed gives the same numbers; and the Philox seed and offset that
+// counter-based operators draw from.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+namespace tessera {
+
+// Nothing here locks: whoever draws more than one number, or shares the generator between threads,
+// holds `mutex` for the whole operator, so that the sequence an operator takes is unbroken.
+class Mt19937Generator {
+ public:
+  static constexpr uint64_t kDefaultSeed = 67280421310721u;
+
+  explicit Mt19937Generator(uint64_t seed = kDefaultSeed) { manual_seed(seed); }
+
+  // Also forgets cached normal samples and sets the Philox offset to 0.
+  void manual_seed(uint64_t seed);
+  uint64_t seed() const { return seed_; }
+
+  uint32_t random() {
+    if (--left_ == 0) refill();
+    uint32_t y = state_[next_++];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+  }
+  uint64_t random64() {
+    uint64_t high = random();
+    return (high << 32) | random();
+  }
+
+  // The second sample of a Box-Muller pair waits here for the next call.
+  std::optional<float> next_float_normal;
+  std::optional<double> next_double_normal;
+
+  uint64_t philox_seed() const { return seed_; }
+  uint64_t philox_offset() const { return philox_offset_; }
+  void set_philox_offset(uint64_t offset) { philox_offset_ = offset; }
+  // The offset to use now, after taking `blocks` blocks of four words.
+  uint64_t take_philox(uint64_t blocks) {
+    uint64_t at = philox_offset_;
+    philox_offset_ += blocks;
+    return at;
+  }
+
+  // The whole state as bytes, for get_rng_state and set_rng_state.
+  static size_t state_bytes();
+  void get_state(uint8_t* out) const;
+  // False, and nothing changed, if the bytes are not a state of ours.
+  bool set_state(const uint8_t* bytes, size_t size);
+
+  mutable std::mutex mutex;
+
+ private:
+  static constexpr int kN = 624;
+  static constexpr int kM = 397;
+
+  void refill();
+
+  uint64_t seed_ = 0;
+  uint64_t philox_offset_ = 0;
+  int left_ = 1;
+  uint32_t next_ = 0;
+  uint32_t state_[kN];
+};
+
+}  // namespace tessera
