@@ -1,0 +1,24 @@
+// From a backend's status to the error a caller sees.
+#include "tessera/base/error.h"
+#include "tessera/driver/backend.h"
+
+namespace tessera {
+
+void check(Status status, const char* what) {
+  if (status.ok()) [[likely]]
+    return;
+  const char* text = status.message && *status.message ? status.message : "no message";
+  switch (status.code) {
+    case Code::kOutOfMemory:
+      raise(ErrorKind::kOutOfMemory, cat(what, ": ", text));
+    case Code::kUnsupported:
+      raise(ErrorKind::kNotImplemented, cat(what, ": ", text));
+    case Code::kInvalid:
+      // The kernel worded it for the user, as PyTorch words it: nothing is put before it.
+      raise(ErrorKind::kIndex, text);
+    default:
+      raise(ErrorKind::kRuntime, cat(what, ": ", text));
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,132 @@
+// Backends by name: linked in and registered, or loaded from a library beside the core.
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <string>
+
+#include "tessera/base/error.h"
+#include "tessera/driver/backend.h"
+#include "tessera/driver/cpu.h"
+
+namespace tessera {
+
+namespace detail {
+constinit std::atomic<const Backend*> cpu_table{nullptr};
+}
+
+namespace {
+
+struct Entry {
+  std::string name;
+  const Backend* backend = nullptr;
+  std::string why;  // of a library that did not load: tried once, remembered
+};
+
+struct Registry {
+  // Recursive: a library's initialisers may register themselves while it is being opened.
+  std::recursive_mutex mutex;
+  std::deque<Entry> entries;  // entries stay in place: `why` is handed out as a pointer
+};
+
+// Never destroyed: threads may look backends up while the process exits.
+Registry& registry() {
+  static Registry* r = new Registry;
+  return *r;
+}
+
+Entry* look_up(Registry& r, const char* name) {
+  for (Entry& e : r.entries)
+    if (e.name == name) return &e;
+  return nullptr;
+}
+
+std::string library_folder() {
+  if (const char* dir = std::getenv("TESSERA_BACKEND_DIR"); dir && *dir) return dir;
+  Dl_info info{};
+  if (!dladdr(reinterpret_cast<void*>(&register_backend), &info) || !info.dli_fname) return ".";
+  const char* slash = std::strrchr(info.dli_fname, '/');
+  return slash ? std::string(info.dli_fname, slash) : ".";
+}
+
+const Backend* load(const char* name, std::string& why) {
+  const std::string path = cat(library_folder(), "/libtessera_", name, ".so");
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* text = dlerror();
+    why = text ? text : cat(path, ": cannot be opened");
+    return nullptr;
+  }
+  auto entry = reinterpret_cast<BackendEntry>(dlsym(library, kBackendEntryName));
+  const Backend* backend = entry ? entry() : nullptr;
+  if (!backend) {
+    why = cat(path, ": is not a Tessera backend (it has no ", kBackendEntryName, ")");
+  } else if (backend->abi != kBackendAbi) {
+    why = cat(path, ": was built for version ", backend->abi, " of the backend table; this is ",
+              kBackendAbi);
+    backend = nullptr;
+  }
+  return backend;
+}
+
+Entry& find_entry(const char* name) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  if (Entry* known = look_up(r, name)) return *known;
+  std::string why;
+  const Backend* backend = load(name, why);
+  if (Entry* registered_itself = look_up(r, name)) return *registered_itself;
+  return r.entries.emplace_back(Entry{name, backend, std::move(why)});
+}
+
+struct Choice {
+  const Backend* backend = nullptr;
+  const char* why = "";
+};
+
+Choice choose_accelerator() {
+  const char* asked = std::getenv("TESSERA_VIRTUAL_GPU");
+  Entry& entry = find_entry(asked && *asked ? "virtual" : "cuda");
+  if (!entry.backend) return {nullptr, entry.why.c_str()};
+  const char* why = nullptr;
+  if (entry.backend->device_count(&why) > 0) return {entry.backend, ""};
+  // The backend's text need not outlive the call.
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  entry.why = why ? why : cat("the ", entry.name, " backend has no devices");
+  return {nullptr, entry.why.c_str()};
+}
+
+}  // namespace
+
+void register_backend(const Backend* backend) {
+  TS_CHECK(backend->abi == kBackendAbi, "the backend ", backend->name, " was built for version ",
+           backend->abi, " of the backend table; this is ", kBackendAbi);
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  Entry* known = look_up(r, backend->name);
+  if (!known) known = &r.entries.emplace_back(Entry{backend->name, nullptr, {}});
+  known->backend = backend;
+}
+
+const Backend* find_backend(const char* name) { return find_entry(name).backend; }
+
+const Backend* accelerator(const char** why) {
+  static const Choice choice = choose_accelerator();
+  if (why) *why = choice.why;
+  return choice.backend;
+}
+
+const Backend* cpu_backend() {
+  const Backend* table = detail::cpu_table.load(std::memory_order_acquire);
+  if (table) [[likely]]
+    return table;
+  const Entry& entry = find_entry("cpu");
+  TS_CHECK(entry.backend, "Tessera's CPU backend cannot be loaded: ", entry.why);
+  detail::cpu_table.store(entry.backend, std::memory_order_release);
+  return entry.backend;
+}
+
+}  // namespace tessera

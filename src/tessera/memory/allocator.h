@@ -1,0 +1,43 @@
+// Device memory for tensors: one caching allocator per device of the accelerator.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "tessera/driver/backend.h"
+
+namespace tessera::memory {
+
+// A piece of device memory; what `ctx` points to.
+struct Block;
+
+// Memory for use on `stream`, in whose order it may be reused after deallocate. Raises
+// ErrorKind::kOutOfMemory. Zero bytes give null and a null ctx.
+void* allocate(int device, size_t bytes, StreamHandle stream, void** ctx);
+void deallocate(void* ctx) noexcept;
+// `stream` uses the block too: it is not reused before what is queued there at deallocate is done.
+void record_stream(void* ctx, StreamHandle stream);
+
+// A result that will be allocated later counts as allocated from now on. False, and nothing
+// counted, if it would no longer fit in the device (or its allowed fraction).
+bool try_charge(int device, size_t bytes);
+void uncharge(int device, size_t bytes);
+
+// What `bytes` count for in memory_allocated when they are charged.
+constexpr size_t round_charge(size_t bytes) { return (bytes + 511) & ~size_t{511}; }
+
+int64_t memory_allocated(int device);  // blocks in use and charges
+int64_t max_memory_allocated(int device);
+int64_t memory_reserved(int device);  // taken from the driver
+int64_t max_memory_reserved(int device);
+int64_t num_alloc_retries(int device);
+int64_t num_ooms(int device);
+void reset_peak(int device);
+void empty_cache(int device);
+// Of the device's total: the most that may be reserved.
+void set_memory_fraction(int device, double fraction);
+
+// Called, with no lock held, when the driver has no memory left and before the allocator retries:
+// whoever defers work runs it here, so that what only that work keeps alive is freed.
+void set_pressure_hook(void (*hook)(int device));
+
+}  // namespace tessera::memory
