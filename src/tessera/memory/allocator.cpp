@@ -1,0 +1,96 @@
+// One allocator per device of the accelerator, made at its first use.
+#include "tessera/memory/allocator.h"
+
+#include <pthread.h>
+
+#include "tessera/base/error.h"
+#include "tessera/memory/device_allocator.h"
+
+namespace tessera::memory {
+
+namespace {
+
+constexpr int kMaxDevices = 64;
+// Never destroyed: tensors in static storage are freed after main.
+std::atomic<DeviceAllocator*> allocators[kMaxDevices];
+std::mutex creation;
+
+// No other thread may be inside an allocator when the process forks, or its lock would stay taken
+// in the child for ever.
+void lock_all() {
+  creation.lock();
+  for (auto& a : allocators)
+    if (DeviceAllocator* d = a.load(std::memory_order_acquire)) d->mutex().lock();
+}
+
+void unlock_all() {
+  for (auto& a : allocators)
+    if (DeviceAllocator* d = a.load(std::memory_order_acquire)) d->mutex().unlock();
+  creation.unlock();
+}
+
+DeviceAllocator& create(int device) {
+  const char* why = nullptr;
+  const Backend* backend = accelerator(&why);
+  TS_CHECK(backend, "there is no accelerator: ", why);
+  const int count = backend->device_count(&why);
+  TS_CHECK(device >= 0 && device < count && device < kMaxDevices, "there is no device ", device,
+           ": ", count, " found");
+  static const int at_fork = pthread_atfork(lock_all, unlock_all, unlock_all);
+  (void)at_fork;
+  std::lock_guard lock(creation);
+  DeviceAllocator* made = allocators[device].load(std::memory_order_acquire);
+  if (!made) {
+    made = new DeviceAllocator(backend, device);
+    allocators[device].store(made, std::memory_order_release);
+  }
+  return *made;
+}
+
+DeviceAllocator& of(int device) {
+  if (device >= 0 && device < kMaxDevices) [[likely]] {
+    DeviceAllocator* a = allocators[device].load(std::memory_order_acquire);
+    if (a) [[likely]]
+      return *a;
+  }
+  return create(device);
+}
+
+}  // namespace
+
+void* allocate(int device, size_t bytes, StreamHandle stream, void** ctx) {
+  *ctx = nullptr;
+  if (bytes == 0) return nullptr;
+  Block* b = of(device).allocate(bytes, stream);
+  *ctx = b;
+  return b->ptr;
+}
+
+void deallocate(void* ctx) noexcept {
+  if (!ctx) return;
+  Block* b = static_cast<Block*>(ctx);
+  b->pool->owner->deallocate(b);
+}
+
+void record_stream(void* ctx, StreamHandle stream) {
+  if (!ctx) return;
+  Block* b = static_cast<Block*>(ctx);
+  b->pool->owner->record_stream(b, stream);
+}
+
+bool try_charge(int device, size_t bytes) { return of(device).try_charge(bytes); }
+void uncharge(int device, size_t bytes) { of(device).uncharge(bytes); }
+
+int64_t memory_allocated(int device) { return of(device).used().now(); }
+int64_t max_memory_allocated(int device) { return of(device).used().peak(); }
+int64_t memory_reserved(int device) { return of(device).reserved().now(); }
+int64_t max_memory_reserved(int device) { return of(device).reserved().peak(); }
+int64_t num_alloc_retries(int device) { return of(device).num_alloc_retries(); }
+int64_t num_ooms(int device) { return of(device).num_ooms(); }
+void reset_peak(int device) { of(device).reset_peak(); }
+void empty_cache(int device) { of(device).empty_cache(); }
+void set_memory_fraction(int device, double fraction) { of(device).set_fraction(fraction); }
+
+void set_pressure_hook(PressureHook hook) { pressure_hook.store(hook, std::memory_order_release); }
+
+}  // namespace tessera::memory
