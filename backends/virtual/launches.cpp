@@ -1,0 +1,182 @@
+// Launches: the program is copied, arrays and all, into one task, and the worker has the cpu
+// backend run it.
+#include "launches.h"
+
+#include <cstring>
+
+#include "state.h"
+#include "tessera/driver/cpu.h"
+
+namespace tessera::vgpu {
+
+namespace {
+
+template <class Program>
+struct Launch : Task {
+  Program program;
+  const Backend* cpu;
+  int64_t bytes;     // read and written, for the bandwidth model
+  const char* name;  // of a kernel
+};
+
+Status run_on(const Backend* cpu, const char*, const GroupProgram& p) {
+  return cpu->run_group({0, nullptr}, &p);
+}
+Status run_on(const Backend* cpu, const char*, const ReduceProgram& p) {
+  return cpu->run_reduce({0, nullptr}, &p);
+}
+Status run_on(const Backend* cpu, const char* name, const KernelArgs& p) {
+  return cpu->run_kernel({0, nullptr}, name, &p);
+}
+
+constexpr size_t padded(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
+template <class T>
+constexpr size_t array_bytes(int n) {
+  return padded(sizeof(T) * static_cast<size_t>(n));
+}
+
+// Copies arrays one after another into the room behind a task, and device addresses to where
+// their bytes are.
+class Packer {
+ public:
+  Packer(Device& device, void* room) : device_(device), at_(static_cast<char*>(room)) {}
+  template <class T>
+  T* put(const T* from, int n) {
+    T* to = reinterpret_cast<T*>(at_);
+    if (n > 0) std::memcpy(at_, from, sizeof(T) * static_cast<size_t>(n));
+    at_ += array_bytes<T>(n);
+    return to;
+  }
+  void address(void*& p, int64_t numel) {
+    if (numel == 0 || !p) return;
+    p = device_.bytes_at(p);
+    if (!p) foreign_ = true;
+  }
+  bool foreign() const { return foreign_; }
+
+ private:
+  Device& device_;
+  char* at_;
+  bool foreign_ = false;
+};
+
+template <class Program>
+Launch<Program>* make_launch(const Program& program, size_t room) {
+  auto* t = new (::operator new(sizeof(Launch<Program>) + room)) Launch<Program>;
+  t->program = program;
+  t->cpu = &cpu();
+  t->bytes = 0;
+  t->name = nullptr;
+  t->run = [](Task* task, Stream& stream) -> Status {
+    auto* self = static_cast<Launch<Program>*>(task);
+    Status status = run_on(self->cpu, self->name, self->program);
+    stream.model_transfer(self->bytes, stream.device().config().mem);
+    return status;
+  };
+  t->destroy = [](Task* task) { ::operator delete(static_cast<Launch<Program>*>(task)); };
+  return t;
+}
+
+Status submit(Stream& stream, Task* task, const Packer& packer) {
+  if (packer.foreign()) [[unlikely]] {
+    task->destroy(task);
+    return fail(Code::kFailed,
+                "an illegal memory access was encountered: an operand is not in device memory");
+  }
+  stream.submit(task);
+  return {};
+}
+
+int64_t bytes_of(DType dtype, int64_t numel) {
+  return static_cast<int64_t>(itemsize(dtype)) * numel;
+}
+
+}  // namespace
+
+Status run_group(Exec exec, const GroupProgram* program) {
+  return on_stream(exec.device, exec.stream, [&](Stream& stream) -> Status {
+    const GroupProgram& p = *program;
+    const size_t room =
+        array_bytes<int64_t>(p.ndim) * static_cast<size_t>(1 + p.num_inputs + p.num_outputs) +
+        array_bytes<Operand>(p.num_inputs) + array_bytes<Instr>(p.num_instrs) +
+        array_bytes<GroupOutput>(p.num_outputs) + array_bytes<Imm>(p.num_immediates) +
+        array_bytes<RegClass>(p.num_immediates);
+    auto* task = make_launch(p, room);
+    GroupProgram& q = task->program;
+    Packer packer(stream.device(), task + 1);
+    auto operand = [&](Operand& o) {
+      packer.address(o.data, p.numel);
+      o.strides = packer.put(o.strides, p.ndim);
+      task->bytes += bytes_of(o.dtype, p.numel);
+    };
+    q.sizes = packer.put(p.sizes, p.ndim);
+    Operand* inputs = packer.put(p.inputs, p.num_inputs);
+    for (int i = 0; i < p.num_inputs; ++i) operand(inputs[i]);
+    GroupOutput* outputs = packer.put(p.outputs, p.num_outputs);
+    for (int i = 0; i < p.num_outputs; ++i) operand(outputs[i].to);
+    q.inputs = inputs;
+    q.outputs = outputs;
+    q.instrs = packer.put(p.instrs, p.num_instrs);
+    q.immediates = packer.put(p.immediates, p.num_immediates);
+    q.immediate_cls = packer.put(p.immediate_cls, p.num_immediates);
+    return submit(stream, task, packer);
+  });
+}
+
+Status run_reduce(Exec exec, const ReduceProgram* program) {
+  return on_stream(exec.device, exec.stream, [&](Stream& stream) -> Status {
+    const ReduceProgram& p = *program;
+    auto* task = make_launch(
+        p, 2 * (array_bytes<int64_t>(p.kept_ndim) + array_bytes<int64_t>(p.reduced_ndim)));
+    ReduceProgram& q = task->program;
+    Packer packer(stream.device(), task + 1);
+    q.kept_sizes = packer.put(p.kept_sizes, p.kept_ndim);
+    q.in_kept_strides = packer.put(p.in_kept_strides, p.kept_ndim);
+    q.reduced_sizes = packer.put(p.reduced_sizes, p.reduced_ndim);
+    q.in_reduced_strides = packer.put(p.in_reduced_strides, p.reduced_ndim);
+    packer.address(q.in, p.kept_numel * p.reduced_numel);
+    packer.address(q.out, p.kept_numel);
+    task->bytes =
+        bytes_of(p.in_dtype, p.kept_numel * p.reduced_numel) + bytes_of(p.out_dtype, p.kept_numel);
+    return submit(stream, task, packer);
+  });
+}
+
+bool has_kernel(const char* name) {
+  const Backend* table = find_backend("cpu");
+  return table && table->has_kernel(name);
+}
+
+Status run_kernel(Exec exec, const char* name, const KernelArgs* args) {
+  return on_stream(exec.device, exec.stream, [&](Stream& stream) -> Status {
+    const KernelArgs& p = *args;
+    if (!cpu().has_kernel(name))
+      return fail(Code::kUnsupported, std::string("the virtual GPU has no kernel ") + name);
+    const int name_size = static_cast<int>(std::strlen(name)) + 1;
+    size_t room = array_bytes<KernelTensor>(p.num_outputs) +
+                  array_bytes<KernelTensor>(p.num_inputs) + array_bytes<int64_t>(p.num_ints) +
+                  array_bytes<double>(p.num_doubles) + array_bytes<char>(name_size);
+    for (int i = 0; i < p.num_outputs; ++i) room += 2 * array_bytes<int64_t>(p.outputs[i].ndim);
+    for (int i = 0; i < p.num_inputs; ++i) room += 2 * array_bytes<int64_t>(p.inputs[i].ndim);
+    auto* task = make_launch(p, room);
+    Packer packer(stream.device(), task + 1);
+    auto tensors = [&](const KernelTensor* from, int n) {
+      KernelTensor* to = packer.put(from, n);
+      for (int i = 0; i < n; ++i) {
+        to[i].sizes = packer.put(from[i].sizes, from[i].ndim);
+        to[i].strides = packer.put(from[i].strides, from[i].ndim);
+        packer.address(to[i].data, from[i].numel);
+        task->bytes += bytes_of(from[i].dtype, from[i].numel);
+      }
+      return to;
+    };
+    task->program.outputs = tensors(p.outputs, p.num_outputs);
+    task->program.inputs = tensors(p.inputs, p.num_inputs);
+    task->program.ints = packer.put(p.ints, p.num_ints);
+    task->program.doubles = packer.put(p.doubles, p.num_doubles);
+    task->name = packer.put(name, name_size);
+    return submit(stream, task, packer);
+  });
+}
+
+}  // namespace tessera::vgpu

@@ -1,0 +1,52 @@
+// Waiting for a condition over atomics, where signalling costs one load when nobody waits.
+#pragma once
+#include <sched.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+namespace tessera::vgpu {
+
+class Signal {
+ public:
+  // `condition` must read its atomics, and who changes them write them, sequentially consistent:
+  // then either the waiter sees the change or the notifier sees the waiter. A short spin comes
+  // first, since waking a thread costs more than most tasks take.
+  template <class Condition>
+  void wait(Condition condition) {
+    for (int i = 0; i < kPauses; ++i) {
+      if (condition()) return;
+      pause();
+    }
+    for (int i = 0; i < kYields; ++i) {
+      if (condition()) return;
+      sched_yield();
+    }
+    std::unique_lock lock(mutex_);
+    waiters_.fetch_add(1);
+    while (!condition()) changed_.wait(lock);
+    waiters_.fetch_sub(1);
+  }
+
+  void notify() {
+    if (waiters_.load() == 0) return;
+    std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  }
+
+ private:
+  static constexpr int kPauses = 200;
+  static constexpr int kYields = 50;
+  static void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+
+  std::atomic<int> waiters_{0};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+}  // namespace tessera::vgpu

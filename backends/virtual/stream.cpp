@@ -1,0 +1,106 @@
+#include "stream.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "device.h"
+
+namespace tessera::vgpu {
+
+void Stream::start() {
+  // Signals are for the program's own threads: Ctrl-C must not land on a worker.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(thread_.native_handle(), "tessera_vgpu");
+}
+
+void Stream::stop() {
+  closed_.store(true);
+  wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+Stream::~Stream() {
+  stop();
+  for (Task* t = first_; t;) {
+    Task* next = t->next;
+    t->destroy(t);
+    t = next;
+  }
+}
+
+void Stream::wake() {
+  work_.notify();
+  progress_.notify();
+}
+
+uint64_t Stream::submit(Task* task) {
+  uint64_t position;
+  {
+    std::lock_guard lock(mutex_);
+    (last_ ? last_->next : first_) = task;
+    last_ = task;
+    position = submitted_.load(std::memory_order_relaxed) + 1;
+    submitted_.store(position);
+  }
+  work_.notify();
+  return position;
+}
+
+bool Stream::wait(uint64_t position) {
+  progress_.wait([&] { return reached(position) || stopping.load(); });
+  return reached(position);
+}
+
+Task* Stream::take_all() {
+  std::lock_guard lock(mutex_);
+  Task* list = first_;
+  first_ = last_ = nullptr;
+  return list;
+}
+
+void Stream::work() {
+  uint64_t done = 0;
+  Task* list = nullptr;
+  auto ready = [&] { return submitted_.load() != done || closed_.load() || stopping.load(); };
+  while (!stopping.load()) {
+    if (!list) {
+      work_.wait(ready);
+      list = take_all();
+      if (!list && closed_.load()) break;
+      continue;
+    }
+    Task* task = list;
+    list = task->next;
+    Status status = task->run(task, *this);
+    if (!status.ok()) device_.report(status);
+    task->destroy(task);
+    completed_.store(++done);
+    progress_.notify();
+  }
+  while (list) {
+    Task* next = list->next;
+    list->destroy(list);
+    list = next;
+  }
+}
+
+void Stream::model_transfer(int64_t bytes, double rate) {
+  if (rate <= 0) return;
+  const auto now = Clock::now();
+  if (busy_until_ < now) busy_until_ = now;
+  busy_until_ += std::chrono::nanoseconds(static_cast<int64_t>(static_cast<double>(bytes) / rate));
+  // Sleeping is only exact to tens of microseconds: short debts add up until they are worth it.
+  if (busy_until_ - now > std::chrono::microseconds(100))
+    std::this_thread::sleep_until(busy_until_);
+}
+
+}  // namespace tessera::vgpu

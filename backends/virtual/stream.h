@@ -1,0 +1,82 @@
+// A stream: a worker thread and its queue.
+#pragma once
+#include <chrono>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "signal.h"
+#include "status.h"
+
+namespace tessera::vgpu {
+
+class Device;
+class Stream;
+
+// One piece of queued work. `destroy` frees it, run or not.
+struct Task {
+  Task* next = nullptr;
+  Status (*run)(Task*, Stream&) = nullptr;
+  void (*destroy)(Task*) = nullptr;
+};
+
+template <class F>
+struct FunctionTask : Task {
+  explicit FunctionTask(F f) : function(std::move(f)) {
+    run = [](Task* t, Stream& s) -> Status { return static_cast<FunctionTask*>(t)->function(s); };
+    destroy = [](Task* t) { delete static_cast<FunctionTask*>(t); };
+  }
+  F function;
+};
+
+template <class F>
+Task* make_task(F f) {
+  return new FunctionTask<F>(std::move(f));
+}
+
+// Set when the process exits: workers finish the task they are at and drop the rest.
+inline std::atomic<bool> stopping{false};
+
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  explicit Stream(Device& device) : device_(device) {}
+  ~Stream();
+  void start();
+  // Finishes what is queued (or, when the process is stopping, the task it is at) and joins.
+  void stop();
+
+  Device& device() const { return device_; }
+
+  // Takes the task; its position in the stream.
+  uint64_t submit(Task* task);
+  uint64_t submitted() const { return submitted_.load(); }
+  bool reached(uint64_t position) const { return completed_.load() >= position; }
+  // False when the process is stopping before that.
+  bool wait(uint64_t position);
+  void wake();
+
+  // On the worker: the task is to last at least as long as `bytes` take at `rate` bytes per
+  // nanosecond.
+  void model_transfer(int64_t bytes, double rate);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void work();
+  Task* take_all();
+
+  Device& device_;
+  std::thread thread_;
+  std::mutex mutex_;  // guards the list; positions are given out in its order
+  Task* first_ = nullptr;
+  Task* last_ = nullptr;
+  std::atomic<bool> closed_{false};
+  std::atomic<uint64_t> submitted_{0};
+  std::atomic<uint64_t> completed_{0};
+  Signal work_;
+  Signal progress_;
+  Clock::time_point busy_until_{};
+};
+
+}  // namespace tessera::vgpu
