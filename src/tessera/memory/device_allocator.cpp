@@ -131,8 +131,10 @@ void DeviceAllocator::record_stream(Block* b, StreamHandle stream) {
 }
 
 bool DeviceAllocator::try_charge(size_t bytes) {
+  const int64_t limit = limit_.load(std::memory_order_relaxed);
+  if (bytes > static_cast<size_t>(limit)) return false;  // also what would wrap when rounded
   const auto n = static_cast<int64_t>(round_charge(bytes));
-  if (n < 0 || !used_.add_within(n, limit_.load(std::memory_order_relaxed))) return false;
+  if (!used_.add_within(n, limit)) return false;
   charged_.fetch_add(n, std::memory_order_relaxed);
   return true;
 }

@@ -1,0 +1,34 @@
+// How a storage gets its memory and gives it back.
+#include "tessera/tensor/storage.h"
+
+#include "tessera/driver/current.h"
+#include "tessera/memory/allocator.h"
+#include "tessera/memory/host.h"
+
+namespace tessera {
+
+void allocate_on(Storage& s, void* stream) {
+  if (s.charged) {
+    memory::uncharge(s.device.index, s.charged);
+    s.charged = 0;
+  }
+  if (s.nbytes == 0 || s.data) return;
+  if (s.device.is_cpu()) {
+    s.data = s.owner = memory::host_allocate(s.nbytes);
+    s.release = [](void* p) { memory::host_deallocate(p); };
+  } else {
+    s.data = memory::allocate(s.device.index, s.nbytes, stream, &s.owner);
+    s.release = [](void* ctx) { memory::deallocate(ctx); };
+  }
+}
+
+void allocate(Storage& s) {
+  allocate_on(s, s.device.is_cpu() ? nullptr : current_stream(s.device.index));
+}
+
+Storage::~Storage() {
+  if (charged) memory::uncharge(device.index, charged);
+  if (release && data) release(owner);
+}
+
+}  // namespace tessera
