@@ -21,11 +21,6 @@ struct PackedState {
   uint32_t state[624];
 };
 
-uint32_t twist(uint32_t u, uint32_t v) {
-  uint32_t mixed = (u & 0x80000000u) | (v & 0x7fffffffu);
-  return (mixed >> 1) ^ ((v & 1u) ? 0x9908b0dfu : 0u);
-}
-
 }  // namespace
 
 void Mt19937Generator::manual_seed(uint64_t seed) {
@@ -37,15 +32,6 @@ void Mt19937Generator::manual_seed(uint64_t seed) {
   for (uint32_t j = 1; j < kN; ++j)
     state_[j] = 1812433253u * (state_[j - 1] ^ (state_[j - 1] >> 30)) + j;
   left_ = 1;
-  next_ = 0;
-}
-
-void Mt19937Generator::refill() {
-  uint32_t* p = state_;
-  for (int j = kN - kM; j > 0; --j, ++p) *p = p[kM] ^ twist(p[0], p[1]);
-  for (int j = kM - 1; j > 0; --j, ++p) *p = p[kM - kN] ^ twist(p[0], p[1]);
-  *p = p[kM - kN] ^ twist(p[0], state_[0]);
-  left_ = kN;
   next_ = 0;
 }
 
@@ -72,8 +58,7 @@ bool Mt19937Generator::set_state(const uint8_t* bytes, size_t size) {
   if (size != sizeof s) return false;
   std::memcpy(&s, bytes, sizeof s);
   bool sound = s.magic == kStateMagic && s.left >= 1 && s.left <= kN && s.next <= kN &&
-               (s.left == 1 || s.next + static_cast<uint32_t>(s.left) == kN + 1u ||
-                s.next + static_cast<uint32_t>(s.left) == static_cast<uint32_t>(kN));
+               (s.left == 1 || s.next + static_cast<uint32_t>(s.left) == kN + 1u);
   if (!sound) return false;
   seed_ = s.seed;
   philox_offset_ = s.philox_offset;

@@ -60,7 +60,19 @@ class Mt19937Generator {
   static constexpr int kN = 624;
   static constexpr int kM = 397;
 
-  void refill();
+  static uint32_t twist(uint32_t u, uint32_t v) {
+    uint32_t mixed = (u & 0x80000000u) | (v & 0x7fffffffu);
+    return (mixed >> 1) ^ ((v & 1u) ? 0x9908b0dfu : 0u);
+  }
+  // Inline, so that backends draw without linking the core.
+  void refill() {
+    uint32_t* p = state_;
+    for (int j = kN - kM; j > 0; --j, ++p) *p = p[kM] ^ twist(p[0], p[1]);
+    for (int j = kM - 1; j > 0; --j, ++p) *p = p[kM - kN] ^ twist(p[0], p[1]);
+    *p = p[kM - kN] ^ twist(p[0], state_[0]);
+    left_ = kN;
+    next_ = 0;
+  }
 
   uint64_t seed_ = 0;
   uint64_t philox_offset_ = 0;

@@ -1,0 +1,42 @@
+#include "blas.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "thread_pool.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+bool open_blas(Blas& out) {
+  const char* asked = std::getenv("TESSERA_BLAS");
+  if (asked && !std::strcmp(asked, "none")) return false;
+  void* lib = nullptr;
+  for (const char* name : {asked, "libopenblas.so.0", "libopenblas.so"})
+    if (name && !lib) lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!lib) return false;
+  out.sgemm = reinterpret_cast<decltype(out.sgemm)>(dlsym(lib, "cblas_sgemm"));
+  out.dgemm = reinterpret_cast<decltype(out.dgemm)>(dlsym(lib, "cblas_dgemm"));
+  out.set_num_threads =
+      reinterpret_cast<decltype(out.set_num_threads)>(dlsym(lib, "openblas_set_num_threads"));
+  return out.sgemm && out.dgemm;
+}
+
+}  // namespace
+
+const Blas* blas() noexcept {
+  static Blas table{};
+  static const bool found = open_blas(table);
+  if (!found) return nullptr;
+  static std::atomic<int> threads{0};
+  int wanted = num_threads();
+  if (table.set_num_threads && threads.exchange(wanted, std::memory_order_relaxed) != wanted)
+    table.set_num_threads(wanted);
+  return &table;
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,208 @@
+#include "host_cache.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+
+namespace tessera::cpu {
+
+namespace {
+
+// Before the memory a user gets: its class, found again when it is freed.
+struct alignas(64) Header {
+  uint32_t cls;
+  uint32_t magic;
+  Header* next;
+};
+constexpr uint32_t kMagic = 0x7e55e7a0;
+constexpr size_t kSmallest = 64;
+constexpr int kNumClasses = 4 * 58;
+// Classes up to 64 KiB have lists of their own in each thread.
+constexpr int kThreadClasses = 4 * 10 + 1;
+constexpr uint32_t kThreadKeeps = 16;
+// Blocks of this size and more begin on a page.
+constexpr size_t kHugeBlock = size_t{4} << 20;
+
+int class_of(size_t bytes) {
+  if (bytes <= kSmallest) return 0;
+  // Quarters of powers of two above kSmallest: 80, 96, 112, 128, 160, ...
+  int top = std::bit_width(bytes - 1) - 1;
+  size_t quarter = (bytes - 1) >> (top - 2) & 3;
+  return 4 * (top - 6) + static_cast<int>(quarter) + 1;
+}
+size_t class_bytes(int cls) {
+  if (cls == 0) return kSmallest;
+  int top = (cls - 1) / 4 + 6;
+  size_t quarter = static_cast<size_t>((cls - 1) % 4) + 1;
+  return (size_t{1} << top) + (quarter << (top - 2));
+}
+
+size_t cap() {
+  static const size_t value = [] {
+    if (const char* text = std::getenv("TESSERA_CPU_CACHE_MB"))
+      return static_cast<size_t>(std::max(0L, std::atol(text))) << 20;
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
+    return static_cast<size_t>(pages) * static_cast<size_t>(size) / 4;
+  }();
+  return value;
+}
+
+struct Shared {
+  std::mutex mutex;
+  Header* lists[kNumClasses] = {};
+};
+// Never destroyed: threads give blocks back after static destruction.
+Shared& shared() {
+  static Shared* s = [] {
+    static Shared* made = new Shared;
+    // The lock must not be held by a thread that the child of a fork does not have.
+    pthread_atfork([] { made->mutex.lock(); }, [] { made->mutex.unlock(); },
+                   [] { made->mutex.unlock(); });
+    return made;
+  }();
+  return *s;
+}
+std::atomic<int64_t> g_kept{0};
+
+void share(Header* h) {
+  Shared& s = shared();
+  std::lock_guard lock(s.mutex);
+  h->next = s.lists[h->cls];
+  s.lists[h->cls] = h;
+}
+
+// A thread's own lists. After the thread has ended its lists are closed, and blocks freed by later
+// destructors go to the shared ones.
+struct ThreadLists {
+  Header* lists[kThreadClasses] = {};
+  uint32_t counts[kThreadClasses] = {};
+  bool closed = false;
+  ~ThreadLists() {
+    closed = true;
+    flush();
+  }
+  void flush() {
+    for (int c = 0; c < kThreadClasses; ++c) {
+      while (Header* h = lists[c]) {
+        lists[c] = h->next;
+        share(h);
+      }
+      counts[c] = 0;
+    }
+  }
+};
+thread_local ThreadLists tl_lists;
+
+Header* take_shared(int cls) {
+  Shared& s = shared();
+  std::lock_guard lock(s.mutex);
+  Header* h = s.lists[cls];
+  if (h) s.lists[cls] = h->next;
+  return h;
+}
+
+void empty_shared() {
+  Shared& s = shared();
+  for (int c = 0; c < kNumClasses; ++c) {
+    Header* list;
+    {
+      std::lock_guard lock(s.mutex);
+      list = s.lists[c];
+      s.lists[c] = nullptr;
+    }
+    while (list) {
+      Header* next = list->next;
+      if (c >= kThreadClasses)
+        g_kept.fetch_sub(static_cast<int64_t>(class_bytes(c)), std::memory_order_relaxed);
+      std::free(list);
+      list = next;
+    }
+  }
+}
+
+Header* fresh(int cls) {
+  size_t bytes = class_bytes(cls);
+  void* p = nullptr;
+  if (bytes < kHugeBlock) {
+    p = std::aligned_alloc(64, sizeof(Header) + bytes);
+  } else {
+    // aligned_alloc of a multiple of the alignment.
+    size_t total = (sizeof(Header) + bytes + 4095) & ~size_t{4095};
+    p = std::aligned_alloc(4096, total);
+  }
+  return static_cast<Header*>(p);
+}
+
+}  // namespace
+
+void* cache_allocate(size_t bytes) noexcept {
+  if (bytes > size_t{1} << 60) return nullptr;
+  int cls = class_of(bytes);
+  Header* h = nullptr;
+  if (cls < kThreadClasses && !tl_lists.closed) {
+    ThreadLists& t = tl_lists;
+    h = t.lists[cls];
+    if (h) {
+      t.lists[cls] = h->next;
+      --t.counts[cls];
+      return h + 1;
+    }
+  }
+  h = take_shared(cls);
+  if (h) {
+    if (cls >= kThreadClasses)
+      g_kept.fetch_sub(static_cast<int64_t>(class_bytes(cls)), std::memory_order_relaxed);
+    return h + 1;
+  }
+  h = fresh(cls);
+  if (!h) {
+    empty_shared();
+    h = fresh(cls);
+    if (!h) return nullptr;
+  }
+  h->cls = static_cast<uint32_t>(cls);
+  h->magic = kMagic;
+  return h + 1;
+}
+
+void cache_free(void* p) noexcept {
+  if (!p) return;
+  Header* h = static_cast<Header*>(p) - 1;
+  if (h->magic != kMagic) std::abort();
+  int cls = static_cast<int>(h->cls);
+  if (cls < kThreadClasses) {
+    ThreadLists& t = tl_lists;
+    if (!t.closed && t.counts[cls] < kThreadKeeps) {
+      h->next = t.lists[cls];
+      t.lists[cls] = h;
+      ++t.counts[cls];
+      return;
+    }
+    // Small blocks are not counted against the cap: a lock-free counter would cost more than
+    // they can weigh.
+    return share(h);
+  }
+  int64_t size = static_cast<int64_t>(class_bytes(cls));
+  if (g_kept.fetch_add(size, std::memory_order_relaxed) + size > static_cast<int64_t>(cap())) {
+    g_kept.fetch_sub(size, std::memory_order_relaxed);
+    return std::free(h);
+  }
+  share(h);
+}
+
+}  // namespace tessera::cpu
+
+extern "C" {
+__attribute__((visibility("default"))) void tessera_cpu_empty_cache() {
+  tessera::cpu::tl_lists.flush();
+  tessera::cpu::empty_shared();
+}
+__attribute__((visibility("default"))) int64_t tessera_cpu_cached_bytes() {
+  return std::max<int64_t>(0, tessera::cpu::g_kept.load(std::memory_order_relaxed));
+}
+}

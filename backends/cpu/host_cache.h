@@ -1,0 +1,26 @@
+// A caching allocator for host memory.
+//
+// Note [The host cache]
+// Writing into fresh pages costs ten times what writing into warm ones does, so freed blocks are
+// kept. Sizes are rounded up to a class (four per power of two, at least 64 bytes). Each thread
+// keeps a few blocks of each small class for itself, without locks; the others lie in free lists
+// under one lock. Kept bytes stay below a cap (a quarter of the machine's memory, or
+// TESSERA_CPU_CACHE_MB); what would go past it is given back at once.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace tessera::cpu {
+
+// Aligned to at least 64 bytes; null when there is no memory.
+void* cache_allocate(size_t bytes) noexcept;
+void cache_free(void* p) noexcept;
+
+}  // namespace tessera::cpu
+
+extern "C" {
+// Gives kept memory back to the system (other threads' own few small blocks stay with them).
+void tessera_cpu_empty_cache();
+// Bytes kept but not in use.
+int64_t tessera_cpu_cached_bytes();
+}

@@ -1,0 +1,215 @@
+#include "thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace tessera::cpu {
+
+namespace {
+
+constexpr int kMaxThreads = 256;
+// How long an idle worker watches for the next job before it sleeps: about 20 microseconds, longer
+// than the gap between two operators of a program and short enough to leave a busy machine alone.
+constexpr int kSpins = 400;
+// Pieces per thread: more than one evens out threads that other processes slow down.
+constexpr int64_t kPiecesPerThread = 4;
+
+void relax() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+int default_threads() {
+  for (const char* name : {"TESSERA_NUM_THREADS", "OMP_NUM_THREADS"}) {
+    if (const char* text = std::getenv(name)) {
+      int n = std::atoi(text);
+      if (n > 0) return std::min(n, kMaxThreads);
+    }
+  }
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    return std::clamp(static_cast<int>(CPU_COUNT(&set)), 1, kMaxThreads);
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
+}
+
+thread_local bool tl_in_parallel = false;
+
+struct Job {
+  RangeFn fn;
+  void* ctx;
+  int64_t begin;
+  int64_t end;
+  int64_t piece;
+  int64_t pieces;
+};
+
+class Pool {
+ public:
+  bool try_acquire() { return !busy_.exchange(true, std::memory_order_acquire); }
+  void release() { busy_.store(false, std::memory_order_release); }
+
+  // Called by the one thread that holds the pool.
+  void run(const Job& job, int threads) {
+    start_workers(threads - 1);
+    next_.store(0, std::memory_order_relaxed);
+    bool wake;
+    {
+      std::lock_guard lock(mutex_);
+      job_ = job;
+      seats_ = threads - 1;
+      epoch_.fetch_add(1, std::memory_order_release);
+      wake = sleepers_ > 0;
+    }
+    if (wake) wake_.notify_all();
+    tl_in_parallel = true;
+    work(job);
+    tl_in_parallel = false;
+    {
+      std::lock_guard lock(mutex_);
+      seats_ = 0;
+    }
+    int spins = 0;
+    while (running_.load(std::memory_order_acquire) != 0) {
+      if (++spins < 4000)
+        relax();
+      else
+        std::this_thread::yield();
+    }
+  }
+
+ private:
+  void work(const Job& job) {
+    for (;;) {
+      int64_t i = next_.fetch_add(1, std::memory_order_relaxed);
+      if (i >= job.pieces) return;
+      int64_t b = job.begin + i * job.piece;
+      job.fn(job.ctx, b, std::min(job.end, b + job.piece));
+    }
+  }
+
+  void start_workers(int wanted) {
+    for (; started_ < wanted; ++started_) {
+      try {
+        std::thread([this] { loop(); }).detach();
+      } catch (...) {
+        return;  // no more threads to be had: those that run do the work
+      }
+    }
+  }
+
+  void loop() {
+    tl_in_parallel = true;
+    uint64_t seen = 0;
+    for (;;) {
+      for (int i = 0; i < kSpins && epoch_.load(std::memory_order_acquire) == seen; ++i) relax();
+      Job job;
+      {
+        std::unique_lock lock(mutex_);
+        while (epoch_.load(std::memory_order_relaxed) == seen) {
+          ++sleepers_;
+          wake_.wait(lock);
+          --sleepers_;
+        }
+        seen = epoch_.load(std::memory_order_relaxed);
+        if (seats_ == 0) continue;
+        --seats_;
+        running_.fetch_add(1, std::memory_order_relaxed);
+        job = job_;
+      }
+      work(job);
+      running_.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  std::atomic<bool> busy_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  Job job_{};
+  int seats_ = 0;
+  int sleepers_ = 0;
+  int started_ = 0;
+  alignas(64) std::atomic<uint64_t> epoch_{0};
+  alignas(64) std::atomic<int64_t> next_{0};
+  alignas(64) std::atomic<int> running_{0};
+};
+
+std::atomic<int> g_threads{0};
+std::atomic<Pool*> g_pool{nullptr};
+
+// Never destroyed: its threads may outlive static destruction.
+Pool* pool() {
+  Pool* p = g_pool.load(std::memory_order_acquire);
+  if (p) return p;
+  static std::mutex* make = new std::mutex;
+  std::lock_guard lock(*make);
+  p = g_pool.load(std::memory_order_acquire);
+  if (!p) {
+    static bool hooked = false;
+    if (!hooked) {
+      hooked = true;
+      pthread_atfork(nullptr, nullptr, [] {
+        g_pool.store(nullptr, std::memory_order_relaxed);
+        tl_in_parallel = false;
+      });
+    }
+    p = new Pool;
+    g_pool.store(p, std::memory_order_release);
+  }
+  return p;
+}
+
+}  // namespace
+
+int num_threads() noexcept {
+  int n = g_threads.load(std::memory_order_relaxed);
+  if (n == 0) {
+    n = default_threads();
+    g_threads.store(n, std::memory_order_relaxed);
+  }
+  return n;
+}
+
+bool in_parallel() noexcept { return tl_in_parallel; }
+
+void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFn fn, void* ctx) noexcept {
+  int64_t n = end - begin;
+  if (n <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  int threads = num_threads();
+  if (n <= grain || threads == 1 || tl_in_parallel) return fn(ctx, begin, end);
+  Pool* p = pool();
+  if (!p->try_acquire()) return fn(ctx, begin, end);
+  int64_t pieces = std::min<int64_t>(threads * kPiecesPerThread, (n + grain - 1) / grain);
+  int64_t piece = (n + pieces - 1) / pieces;
+  pieces = (n + piece - 1) / piece;
+  p->run({fn, ctx, begin, end, piece, pieces},
+         static_cast<int>(std::min<int64_t>(threads, pieces)));
+  p->release();
+}
+
+}  // namespace tessera::cpu
+
+extern "C" {
+__attribute__((visibility("default"))) void tessera_cpu_set_num_threads(int n) {
+  tessera::cpu::g_threads.store(
+      n > 0 ? std::min(n, tessera::cpu::kMaxThreads) : tessera::cpu::default_threads(),
+      std::memory_order_relaxed);
+}
+__attribute__((visibility("default"))) int tessera_cpu_get_num_threads() {
+  return tessera::cpu::num_threads();
+}
+}

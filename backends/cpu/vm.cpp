@@ -1,0 +1,245 @@
+#include "vm.h"
+
+#include <alloca.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "strided.h"
+#include "thread_pool.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+// Scratch and plans up to this size are on the stack.
+constexpr size_t kStackScratch = 96 * 1024;
+// Below this many element operations one thread is faster: waking the others costs microseconds.
+constexpr int64_t kSerialWork = 64 * 1024;
+
+// What one thread needs while it runs tiles.
+struct Runner {
+  const Plan& plan;
+  const GroupProgram& p;
+  char* slots;
+  char* raw;     // a tile of elements as they lie in memory
+  void** where;  // of each value
+  int64_t slot_size;
+  // The tile.
+  int64_t n = 0, rows = 0, cols = 0;
+  int64_t coords[kMaxDims];
+
+  const Operand& operand(int i) const {
+    return i < p.num_inputs ? p.inputs[i] : p.outputs[i - p.num_inputs].to;
+  }
+
+  int64_t offset_of(const Operand& o) const {
+    int64_t at = 0;
+    for (int d = 0; d < p.ndim; ++d) at += coords[d] * o.strides[d];
+    return at;
+  }
+
+  char* address(int i) const {
+    const Operand& o = operand(i);
+    return static_cast<char*>(o.data) + offset_of(o) * plan.operands[i].itemsize;
+  }
+
+  void fill_constants(int64_t count) {
+    for (int v = 0; v < p.num_inputs + p.num_immediates; ++v) {
+      const Place& place = plan.places[v];
+      if (!place.constant || place.kind != Place::Kind::kSlot) continue;
+      char* slot = slots + place.slot * slot_size;
+      where[v] = slot;
+      Imm imm;
+      RegClass cls;
+      if (v < p.num_inputs) {
+        cls = reg_class(p.inputs[v].dtype);
+        converts().load[static_cast<int>(p.inputs[v].dtype)](&imm, p.inputs[v].data, 1);
+      } else {
+        cls = p.immediate_cls[v - p.num_inputs];
+        imm = p.immediates[v - p.num_inputs];
+      }
+      switch (cls) {
+        case RegClass::kF32:
+          std::fill_n(reinterpret_cast<float*>(slot), count, imm.f32);
+          break;
+        case RegClass::kF64:
+          std::fill_n(reinterpret_cast<double*>(slot), count, imm.f64);
+          break;
+        case RegClass::kI64:
+          std::fill_n(reinterpret_cast<int64_t*>(slot), count, imm.i64);
+          break;
+        case RegClass::kB8:
+          std::memset(slot, imm.b8 != 0, static_cast<size_t>(count));
+          break;
+      }
+    }
+  }
+
+  void fix_slots() {
+    for (int v = 0; v < plan.num_values; ++v)
+      if (plan.places[v].kind == Place::Kind::kSlot)
+        where[v] = slots + plan.places[v].slot * slot_size;
+  }
+
+  void set_tile(int64_t t) {
+    switch (plan.visit) {
+      case Visit::kRows: {
+        if (p.ndim == 0) {
+          n = 1;
+          return;
+        }
+        int inner = p.ndim - 1;
+        int64_t row = 0, piece = t;
+        if (inner > 0) {
+          row = t / plan.tiles_per_row;
+          piece = t - row * plan.tiles_per_row;
+          unravel(row, inner, p.sizes, coords);
+        }
+        coords[inner] = piece * plan.tile;
+        n = std::min(plan.tile, p.sizes[inner] - coords[inner]);
+        return;
+      }
+      case Visit::kLinear: {
+        int64_t first = t * plan.tile;
+        unravel(first, p.ndim, p.sizes, coords);
+        n = std::min(plan.tile, p.numel - first);
+        return;
+      }
+      case Visit::kBlocks: {
+        int inner = p.ndim - 1, d = plan.block_dim;
+        int64_t down = (p.sizes[d] + plan.block_rows - 1) / plan.block_rows;
+        int64_t j = t % plan.tiles_per_row, rest = t / plan.tiles_per_row;
+        int64_t i = rest % down;
+        rest /= down;
+        for (int e = inner - 1; e >= 0; --e) {
+          if (e == d) continue;
+          coords[e] = rest % p.sizes[e];
+          rest /= p.sizes[e];
+        }
+        coords[d] = i * plan.block_rows;
+        coords[inner] = j * plan.block_cols;
+        rows = std::min(plan.block_rows, p.sizes[d] - coords[d]);
+        cols = std::min(plan.block_cols, p.sizes[inner] - coords[inner]);
+        n = rows * cols;
+        return;
+      }
+    }
+  }
+
+  // The tile of an operand, dense, as it lies in memory.
+  void gather(int i, void* dst) {
+    const Operand& o = operand(i);
+    size_t size = static_cast<size_t>(plan.operands[i].itemsize);
+    if (plan.visit == Visit::kBlocks)
+      gather_block(dst, address(i), rows, cols, o.strides[plan.block_dim], o.strides[p.ndim - 1],
+                   size);
+    else
+      gather_run(dst, o.data, p.ndim, p.sizes, o.strides, coords, n, size);
+  }
+  void scatter(int i, const void* src) {
+    const Operand& o = operand(i);
+    size_t size = static_cast<size_t>(plan.operands[i].itemsize);
+    if (plan.visit == Visit::kBlocks)
+      scatter_block(address(i), src, rows, cols, o.strides[plan.block_dim], o.strides[p.ndim - 1],
+                    size);
+    else
+      scatter_run(o.data, src, p.ndim, p.sizes, o.strides, coords, n, size);
+  }
+
+  void load(const Step& s) {
+    int i = s.src[0];
+    bool ready = is_register_form(p.inputs[i].dtype);
+    if (plan.operands[i].direct) return s.convert(where[s.dst], address(i), n);
+    gather(i, ready ? where[s.dst] : raw);
+    if (!ready) s.convert(where[s.dst], raw, n);
+  }
+  void store(const Step& s) {
+    int i = p.num_inputs + s.dst;
+    const void* from = where[s.src[0]];
+    if (plan.operands[i].direct) return s.convert(address(i), from, n);
+    if (!is_register_form(operand(i).dtype)) {
+      s.convert(raw, from, n);
+      from = raw;
+    }
+    scatter(i, from);
+  }
+
+  void run_tile(int64_t t) {
+    set_tile(t);
+    for (int v = 0; v < plan.num_values; ++v)
+      if (plan.places[v].kind == Place::Kind::kMemory) where[v] = address(plan.places[v].operand);
+    for (int i = 0; i < plan.num_steps; ++i) {
+      const Step& s = plan.steps[i];
+      switch (s.kind) {
+        case Step::Kind::kLoad:
+          load(s);
+          break;
+        case Step::Kind::kBody: {
+          const void* in[kMaxSources];
+          for (int k = 0; k < s.num_sources; ++k) in[k] = where[s.src[k]];
+          void* out = where[s.dst];
+          s.tile(out, in, s.scalars, n);
+          if (s.round) s.round(out, out, n);
+          break;
+        }
+        case Step::Kind::kConvert:
+          s.convert(where[s.dst], where[s.src[0]], n);
+          if (s.round) s.round(where[s.dst], where[s.dst], n);
+          break;
+        case Step::Kind::kStore:
+          store(s);
+          break;
+      }
+    }
+  }
+};
+
+// noinline: its scratch is the only large thing on the stack, and it is touched only as far as
+// used.
+__attribute__((noinline)) void run_tiles(const Plan& plan, int64_t begin, int64_t end) noexcept {
+  const GroupProgram& p = *plan.program;
+  int64_t tile =
+      plan.num_tiles == 1 ? std::min(plan.tile, (p.numel + 63) & ~int64_t{63}) : plan.tile;
+  int64_t slot_size = tile * plan.slot_bytes;
+  size_t values = static_cast<size_t>(plan.num_values) * sizeof(void*);
+  size_t need = static_cast<size_t>(slot_size * (plan.num_slots + 1)) + values + 128;
+  bool on_stack = need <= kStackScratch;
+  char* memory = static_cast<char*>(on_stack ? alloca(need) : std::malloc(need));
+  char* aligned = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(memory) + 63) & ~63ull);
+  Runner r{plan,
+           p,
+           aligned,
+           aligned + slot_size * plan.num_slots,
+           reinterpret_cast<void**>(aligned + slot_size * (plan.num_slots + 1)),
+           slot_size};
+  r.fix_slots();
+  r.fill_constants(tile);
+  for (int64_t t = begin; t < end; ++t) r.run_tile(t);
+  if (!on_stack) std::free(memory);
+}
+
+}  // namespace
+
+Status run_group(Exec, const GroupProgram* program) noexcept {
+  const GroupProgram& p = *program;
+  if (p.numel == 0 || p.num_outputs == 0) return {};
+  size_t bytes = plan_bytes(p);
+  bool on_stack = bytes <= kStackScratch / 4;
+  void* memory = on_stack ? alloca(bytes) : std::malloc(bytes);
+  if (!memory) return {Code::kOutOfMemory, "no memory for the plan of a group"};
+  Plan plan;
+  make_plan(p, memory, plan);
+  int64_t work = p.numel * plan.num_steps;
+  if (work <= kSerialWork || plan.num_tiles == 1) {
+    run_tiles(plan, 0, plan.num_tiles);
+  } else {
+    int64_t grain = std::max<int64_t>(1, kSerialWork / 2 / (plan.tile * plan.num_steps));
+    parallel_for(0, plan.num_tiles, grain, [&](int64_t b, int64_t e) { run_tiles(plan, b, e); });
+  }
+  if (!on_stack) std::free(memory);
+  return {};
+}
+
+}  // namespace tessera::cpu
