@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
+
 #include "device.h"
 
 namespace tessera::vgpu {
@@ -52,6 +54,9 @@ uint64_t Stream::submit(Task* task) {
     submitted_.store(position);
   }
   work_.notify();
+  // As on a real device, a host far ahead waits: queued tasks hold memory.
+  if (position > kDepth && !reached(position - kDepth)) [[unlikely]]
+    wait(position - kDepth);
   return position;
 }
 
@@ -99,8 +104,11 @@ void Stream::model_transfer(int64_t bytes, double rate) {
   if (busy_until_ < now) busy_until_ = now;
   busy_until_ += std::chrono::nanoseconds(static_cast<int64_t>(static_cast<double>(bytes) / rate));
   // Sleeping is only exact to tens of microseconds: short debts add up until they are worth it.
-  if (busy_until_ - now > std::chrono::microseconds(100))
-    std::this_thread::sleep_until(busy_until_);
+  if (busy_until_ - now < std::chrono::microseconds(100)) return;
+  // In slices, so that a modelled hour does not hold up the end of the process.
+  constexpr auto kSlice = std::chrono::milliseconds(20);
+  for (auto t = now; t < busy_until_ && !stopping.load(); t = Clock::now())
+    std::this_thread::sleep_until(std::min(busy_until_, t + kSlice));
 }
 
 }  // namespace tessera::vgpu

@@ -63,6 +63,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr uint64_t kDepth = 1024;  // tasks queued at most
   void work();
   Task* take_all();
 

@@ -372,6 +372,22 @@ TEST_F(AllocatorTest, PressureHookMayFree) {
   a.deallocate(b);
 }
 
+TEST_F(AllocatorTest, PressureHookIsNotCalledFromItself) {
+  static DeviceAllocator* allocator;
+  static int calls;
+  calls = 0;
+  DeviceAllocator a(fake_backend(), 0);
+  allocator = &a;
+  set_pressure_hook([](int) {
+    ++calls;
+    EXPECT_THROW(allocator->allocate(static_cast<size_t>(300 * kMiB), nullptr), Error);
+  });
+  for (int i = 1; i <= 2; ++i) {
+    EXPECT_THROW(a.allocate(static_cast<size_t>(300 * kMiB), nullptr), Error);
+    EXPECT_EQ(calls, i);
+  }
+}
+
 TEST_F(AllocatorTest, ChargesCountAndAreRefusedWhenFull) {
   DeviceAllocator a(fake_backend(), 0);
   EXPECT_TRUE(a.try_charge(1000));

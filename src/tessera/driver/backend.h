@@ -59,6 +59,7 @@ struct Backend {
   Status (*memory_info)(int device, int64_t* free, int64_t* total);
 
   // Raw device memory; at least 512-byte aligned. The caching allocator above asks rarely.
+  // deallocate returns the memory after the work queued so far that may still use it.
   Status (*allocate)(int device, size_t bytes, void** out);
   Status (*deallocate)(int device, void* p);
   // Page-locked host memory.
@@ -79,7 +80,8 @@ struct Backend {
   Status (*stream_wait_event)(int device, StreamHandle s, EventHandle e);
 
   // Asynchronous on the stream. A copy from pageable host memory may return before the source has
-  // been read only if `source_stable` says the caller keeps it alive and unchanged.
+  // been read only if `source_stable` says the caller keeps it alive and unchanged. A copy into
+  // pageable host memory may wait, and then returns the failure of an earlier kernel too.
   Status (*copy)(Exec exec, CopyKind kind, void* dst, const void* src, size_t bytes,
                  bool source_stable);
   Status (*copy_peer)(Exec exec, void* dst, int dst_device, const void* src, int src_device,

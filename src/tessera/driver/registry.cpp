@@ -28,7 +28,8 @@ struct Entry {
 struct Registry {
   // Recursive: a library's initialisers may register themselves while it is being opened.
   std::recursive_mutex mutex;
-  std::deque<Entry> entries;  // entries stay in place: `why` is handed out as a pointer
+  // Newest first. Entries never change or move: they are read without the lock.
+  std::deque<Entry> entries;
 };
 
 // Never destroyed: threads may look backends up while the process exits.
@@ -37,66 +38,70 @@ Registry& registry() {
   return *r;
 }
 
-Entry* look_up(Registry& r, const char* name) {
-  for (Entry& e : r.entries)
+const Entry* look_up(const Registry& r, const char* name) {
+  for (const Entry& e : r.entries)
     if (e.name == name) return &e;
   return nullptr;
 }
 
-std::string library_folder() {
-  if (const char* dir = std::getenv("TESSERA_BACKEND_DIR"); dir && *dir) return dir;
+std::string core_folder() {
   Dl_info info{};
   if (!dladdr(reinterpret_cast<void*>(&register_backend), &info) || !info.dli_fname) return ".";
   const char* slash = std::strrchr(info.dli_fname, '/');
   return slash ? std::string(info.dli_fname, slash) : ".";
 }
 
-const Backend* load(const char* name, std::string& why) {
-  const std::string path = cat(library_folder(), "/libtessera_", name, ".so");
+const Backend* load(const std::string& path, std::string& why) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* text = dlerror();
-    why = text ? text : cat(path, ": cannot be opened");
+    why += text ? text : cat(path, ": cannot be opened");
     return nullptr;
   }
   auto entry = reinterpret_cast<BackendEntry>(dlsym(library, kBackendEntryName));
   const Backend* backend = entry ? entry() : nullptr;
   if (!backend) {
-    why = cat(path, ": is not a Tessera backend (it has no ", kBackendEntryName, ")");
+    why += cat(path, ": is not a Tessera backend (", kBackendEntryName, " is missing or failed)");
   } else if (backend->abi != kBackendAbi) {
-    why = cat(path, ": was built for version ", backend->abi, " of the backend table; this is ",
-              kBackendAbi);
+    why += cat(path, ": was built for version ", backend->abi, " of the backend table; this is ",
+               kBackendAbi);
     backend = nullptr;
   }
   return backend;
 }
 
-Entry& find_entry(const char* name) {
+// From the folder the user names, else from beside the core.
+const Backend* load_by_name(const char* name, std::string& why) {
+  const std::string file = cat("/libtessera_", name, ".so");
+  if (const char* folder = std::getenv("TESSERA_BACKEND_DIR"); folder && *folder) {
+    if (const Backend* backend = load(folder + file, why)) return backend;
+    why += "; ";
+  }
+  return load(core_folder() + file, why);
+}
+
+const Entry& find_entry(const char* name) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  if (Entry* known = look_up(r, name)) return *known;
+  if (const Entry* known = look_up(r, name)) return *known;
   std::string why;
-  const Backend* backend = load(name, why);
-  if (Entry* registered_itself = look_up(r, name)) return *registered_itself;
-  return r.entries.emplace_back(Entry{name, backend, std::move(why)});
+  const Backend* backend = load_by_name(name, why);
+  if (const Entry* registered_itself = look_up(r, name)) return *registered_itself;
+  return r.entries.emplace_front(Entry{name, backend, std::move(why)});
 }
 
 struct Choice {
   const Backend* backend = nullptr;
-  const char* why = "";
+  std::string why;
 };
 
 Choice choose_accelerator() {
   const char* asked = std::getenv("TESSERA_VIRTUAL_GPU");
-  Entry& entry = find_entry(asked && *asked ? "virtual" : "cuda");
-  if (!entry.backend) return {nullptr, entry.why.c_str()};
+  const Entry& entry = find_entry(asked && *asked ? "virtual" : "cuda");
+  if (!entry.backend) return {nullptr, entry.why};
   const char* why = nullptr;
   if (entry.backend->device_count(&why) > 0) return {entry.backend, ""};
-  // The backend's text need not outlive the call.
-  Registry& r = registry();
-  std::lock_guard lock(r.mutex);
-  entry.why = why ? why : cat("the ", entry.name, " backend has no devices");
-  return {nullptr, entry.why.c_str()};
+  return {nullptr, why ? why : cat("the ", entry.name, " backend has no devices")};
 }
 
 }  // namespace
@@ -106,16 +111,15 @@ void register_backend(const Backend* backend) {
            backend->abi, " of the backend table; this is ", kBackendAbi);
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  Entry* known = look_up(r, backend->name);
-  if (!known) known = &r.entries.emplace_back(Entry{backend->name, nullptr, {}});
-  known->backend = backend;
+  r.entries.emplace_front(Entry{backend->name, backend, {}});
 }
 
 const Backend* find_backend(const char* name) { return find_entry(name).backend; }
 
 const Backend* accelerator(const char** why) {
-  static const Choice choice = choose_accelerator();
-  if (why) *why = choice.why;
+  // Never destroyed, as `why` is handed out.
+  static const Choice& choice = *new Choice(choose_accelerator());
+  if (why) *why = choice.why.c_str();
   return choice.backend;
 }
 

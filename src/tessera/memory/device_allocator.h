@@ -72,7 +72,9 @@ class DeviceAllocator {
   Block* take(StreamPool& pool, size_t size);
   Block* allocate_slow(std::unique_lock<std::mutex>& lock, StreamPool& pool, size_t bytes,
                        size_t size);
-  // Null, with the driver's code in *code, when the driver (or the fraction) refuses.
+  // Calls the pressure hook, if there is one, without the lock.
+  bool relieve(std::unique_lock<std::mutex>& lock);
+  // Null, with the reason in *status, when the driver (or the fraction) refuses.
   Block* add_segment(StreamPool& pool, bool small, size_t bytes, Status* status);
   void give_back(Block* b);
   Block* merge(Block* left, Block* right);

@@ -47,10 +47,9 @@ Block* DeviceAllocator::allocate_slow(std::unique_lock<std::mutex>& lock, Stream
   if (status.code != Code::kOutOfMemory) check(status, "allocating device memory");
 
   retries_.fetch_add(1, std::memory_order_relaxed);
-  if (PressureHook hook = pressure_hook.load(std::memory_order_acquire)) {
-    lock.unlock();
-    hook(device_);
-    lock.lock();
+  if (relieve(lock)) {
+    poll_events();
+    if (Block* b = take(pool, size)) return b;
   }
   wait_events();
   if (Block* b = take(pool, size)) return b;
@@ -61,6 +60,24 @@ Block* DeviceAllocator::allocate_slow(std::unique_lock<std::mutex>& lock, Stream
   if (alone < segment && add_segment(pool, small, alone, &status)) return take(pool, size);
   if (status.code != Code::kOutOfMemory) check(status, "allocating device memory");
   raise_oom(lock, bytes);
+}
+
+bool DeviceAllocator::relieve(std::unique_lock<std::mutex>& lock) {
+  // The work run by the hook allocates too; what is out of memory there is simply out of memory.
+  static thread_local bool inside = false;
+  PressureHook hook = pressure_hook.load(std::memory_order_acquire);
+  if (!hook || inside) return false;
+  struct Mark {
+    Mark() { inside = true; }
+    ~Mark() { inside = false; }
+  };
+  lock.unlock();
+  {
+    Mark mark;
+    hook(device_);
+  }
+  lock.lock();
+  return true;
 }
 
 bool DeviceAllocator::await_streams(Block* b) {
