@@ -53,8 +53,9 @@ TS_INLINE T imm(const Imm& v) {
 template <class B, class T>
 TS_INLINE void tile(void* out_, const void* const* in, const Imm* scalars, int64_t n) {
   using R = std::conditional_t<B::kResultBool, bool, T>;
-  using A0 = std::conditional_t<B::kBool0, bool, T>;
-  using A1 = std::conditional_t<B::kBool1, bool, T>;
+  // Booleans are read as bytes: GCC does not vectorise a branch on a loaded bool.
+  using A0 = std::conditional_t<B::kBool0 || std::is_same_v<T, bool>, uint8_t, T>;
+  using A1 = std::conditional_t<B::kBool1 || std::is_same_v<T, bool>, uint8_t, T>;
   R* __restrict out = static_cast<R*>(out_);
   const T s0 = B::kScalars > 0 ? imm<T>(scalars[0]) : T();
   const T s1 = B::kScalars > 1 ? imm<T>(scalars[1]) : T();
