@@ -145,8 +145,7 @@ TS_MATH_FN float log(float x) {
   float f = std::bit_cast<float>((bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
   float s = f / (2.0f + f);
   float z = s * s, w = z * z;
-  float r = w * (0.40000972152f + w * 0.24279078841f) +
-            z * (0.66666662693f + w * 0.28498786688f);
+  float r = w * (0.40000972152f + w * 0.24279078841f) + z * (0.66666662693f + w * 0.28498786688f);
   float half = 0.5f * f * f;
   float y = s * (half + r) + k * 9.0580006145e-6f - half + f + k * 6.9313812256e-1f;
   y = x == std::numeric_limits<float>::infinity() ? x : y;
@@ -161,8 +160,7 @@ TS_MATH_FN double log(double x) {
   // The exponent as a double by way of mantissa bits: AVX2 has no 64-bit conversion.
   double k = std::bit_cast<double>((bits >> 52) | 0x4330000000000000u) -
              (4503599627370496.0 + 1023.0) - (tiny ? 54.0 : 0.0);
-  double f =
-      std::bit_cast<double>((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
+  double f = std::bit_cast<double>((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
   double s = f / (2.0 + f);
   double z = s * s, w = z * z;
   double t1 = w * (3.999999999940941908e-01 +
@@ -192,8 +190,8 @@ TS_MATH_FN float tanh(float x) {
 
 TS_MATH_FN double tanh(double x) {
   double a = abs(x), z = x * x;
-  double p = (-9.64399179425052238628e-1 * z - 9.92877231001918586564e1) * z -
-             1.61468768441708447952e3;
+  double p =
+      (-9.64399179425052238628e-1 * z - 9.92877231001918586564e1) * z - 1.61468768441708447952e3;
   double q = ((z + 1.12811678491632931402e2) * z + 2.23548839060100448583e3) * z +
              4.84406305325125486048e3;
   double small = x * z * (p / q) + x;
@@ -273,11 +271,11 @@ TS_MATH_FN double rint(double x) { return __builtin_rint(x); }
 TS_MATH_FN int64_t rint(int64_t x) { return x; }
 
 // One element at a time through libm.
-#define TS_MATH_LIBM1(name)                                  \
-  TS_MATH_FN float name(float x) { return std::name(x); }    \
+#define TS_MATH_LIBM1(name)                               \
+  TS_MATH_FN float name(float x) { return std::name(x); } \
   TS_MATH_FN double name(double x) { return std::name(x); }
-#define TS_MATH_LIBM2(name)                                                     \
-  TS_MATH_FN float name(float x, float y) { return std::name(x, y); }           \
+#define TS_MATH_LIBM2(name)                                           \
+  TS_MATH_FN float name(float x, float y) { return std::name(x, y); } \
   TS_MATH_FN double name(double x, double y) { return std::name(x, y); }
 TS_MATH_LIBM1(sin)
 TS_MATH_LIBM1(cos)

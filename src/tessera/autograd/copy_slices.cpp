@@ -1,0 +1,40 @@
+#include "tessera/autograd/copy_slices.h"
+
+#include "tessera/gen/ops.h"
+
+namespace tessera::autograd {
+
+CopySlices::CopySlices(const TensorBase& base, std::vector<ViewStep> steps, Ref<Node> write)
+    : sizes_(base.sizes()),
+      strides_(base.strides()),
+      dtype_(base.dtype()),
+      device_(base.device()),
+      steps_(std::move(steps)),
+      write_(std::move(write)) {
+  // Edge 0 is the base's old history, the others are the write's other inputs.
+  next.push_back(gradient_edge(base));
+  for (size_t i = 1; i < write_->next.size(); ++i) next.push_back(write_->next[i]);
+}
+
+Grads CopySlices::apply(Grads&& grads) {
+  TensorBase grad = new_empty_strided(sizes_, strides_, dtype_, device_);
+  {
+    GradMode off(false);
+    copy_into(grad, grads[0], false);
+  }
+  TensorBase piece = replay(steps_, grad);
+  Grads into;
+  into.push_back(op::clone(piece));
+  Grads inner = write_->apply(std::move(into));
+  Grads out(next.size());
+  {
+    GradMode off(false);
+    if (!inner.empty() && inner[0].defined()) copy_into(piece, inner[0], false);
+    else fill(piece, Scalar(0));
+  }
+  out[0] = grad;
+  for (size_t i = 1; i < out.size() && i < inner.size(); ++i) out[i] = inner[i];
+  return out;
+}
+
+}  // namespace tessera::autograd

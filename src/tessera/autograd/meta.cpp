@@ -1,0 +1,131 @@
+// What a tensor knows of its graph: leaf or result, view of what, gradient.
+#include "tessera/autograd/node.h"
+#include "tessera/autograd/copy_slices.h"
+#include "tessera/gen/ops.h"
+
+namespace tessera::autograd {
+
+namespace {
+thread_local bool t_grad_enabled = true;
+}
+
+bool grad_enabled() { return t_grad_enabled; }
+void set_grad_enabled(bool on) { t_grad_enabled = on; }
+
+Meta* try_meta(const TensorBase& t) { return static_cast<Meta*>(t.impl()->autograd.get()); }
+
+Meta& meta_of(const TensorBase& t) {
+  auto& slot = t.impl()->autograd;
+  if (!slot) slot = std::make_unique<Meta>();
+  return static_cast<Meta&>(*slot);
+}
+
+bool is_leaf(const TensorBase& t) {
+  Meta* m = try_meta(t);
+  return !m || !m->grad_fn.node;
+}
+
+void set_requires_grad(const TensorBase& t, bool value) {
+  TS_CHECK(!value || is_floating(t.dtype()),
+           "only Tensors of floating point and complex dtype can require gradients");
+  if (!value && !is_leaf(t))
+    raise(ErrorKind::kRuntime,
+          "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+          "variable in a subgraph that doesn't require differentiation use var_no_grad = "
+          "var.detach().");
+  if (is_leaf(t)) t.impl()->requires_grad = value;
+}
+
+TensorBase replay(const std::vector<ViewStep>& steps, const TensorBase& base) {
+  TensorBase t = base;
+  for (const ViewStep& step : steps) {
+    std::vector<Value> args = step.args;
+    size_t list = 0;
+    for (Value& v : args)
+      if (v.tag == Value::Tag::kInts) v = Value(step.ints[list++]);
+    args[static_cast<size_t>(step.op->self_index)] = Value(t);
+    TensorBase next = dispatch(*step.op, args).take();
+    t = next;
+  }
+  return t;
+}
+
+void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, Args args) {
+  Meta& m = meta_of(view);
+  Meta* p = try_meta(parent);
+  if (parent.impl()->is_view && p && p->base.defined()) {
+    m.base = p->base;
+    m.steps = p->steps;
+  } else {
+    m.base = parent;
+  }
+  ViewStep step{&op, {args.begin(), args.end()}, {}};
+  for (Value& v : step.args) {
+    if (v.tag == Value::Tag::kInts) {
+      step.ints.emplace_back(v.ints);
+      v.ints = {};
+    }
+    if (v.tag == Value::Tag::kTensor) v.tensor = nullptr;
+  }
+  m.steps.push_back(std::move(step));
+  m.view_version = view.storage().version.load(std::memory_order_relaxed);
+  m.made_without_grad = !grad_enabled();
+  view.impl()->is_view = true;
+}
+
+void set_history(const TensorBase& t, Ref<Node> node, uint32_t output) {
+  Meta& m = meta_of(t);
+  m.grad_fn = {std::move(node), output};
+  t.impl()->requires_grad = true;
+}
+
+// A view whose base was written in place since has a graph of its own no longer: its values now come
+// from the base's new history, through the same steps.
+static void refresh_view(const TensorBase& t) {
+  Meta* m = try_meta(t);
+  if (!m || !m->base.defined()) return;
+  uint32_t version = t.storage().version.load(std::memory_order_relaxed);
+  if (version == m->view_version) return;
+  m->view_version = version;
+  if (!m->base.requires_grad() || is_leaf(m->base)) return;
+  GradMode on(true);
+  TensorBase again = replay(m->steps, m->base);
+  Meta* made = try_meta(again);
+  if (!made || !made->grad_fn.node) return;
+  m->grad_fn = made->grad_fn;
+  t.impl()->requires_grad = true;
+}
+
+Ref<Node> grad_fn(const TensorBase& t) {
+  if (t.impl()->is_view) refresh_view(t);
+  Meta* m = try_meta(t);
+  return m ? m->grad_fn.node : nullptr;
+}
+
+Edge gradient_edge(const TensorBase& t) {
+  if (t.impl()->is_view) refresh_view(t);
+  if (!t.requires_grad()) return {};
+  Meta& m = meta_of(t);
+  if (m.grad_fn.node) return m.grad_fn;
+  if (m.accumulator) return {Ref<Node>::share(m.accumulator), 0};
+  auto node = Ref<Node>::adopt(new AccumulateGrad(t));
+  return {std::move(node), 0};
+}
+
+void rebase_history(const TensorBase& t, Ref<Node> node) {
+  Meta& m = meta_of(t);
+  if (!m.base.defined()) {
+    set_history(t, std::move(node), 0);
+    return;
+  }
+  // The write goes through a view: the base's history becomes "the base, with this piece replaced".
+  TensorBase base = m.base;
+  auto slices = Ref<Node>::adopt(new CopySlices(base, m.steps, std::move(node)));
+  set_history(base, std::move(slices), 0);
+  m.grad_fn = {};
+  m.view_version = t.storage().version.load(std::memory_order_relaxed) - 1;
+  t.impl()->requires_grad = true;
+  refresh_view(t);
+}
+
+}  // namespace tessera::autograd

@@ -1,0 +1,188 @@
+#include "tessera/autograd/node.h"
+
+#include <algorithm>
+
+#include "tessera/gen/ops.h"
+
+namespace tessera::autograd {
+
+namespace {
+
+std::atomic<uint64_t> g_sequence{0};
+
+// Note [Freeing a graph]
+// A chain of a million nodes must not free itself by recursion: the edges of a dying node are moved
+// to a list that the outermost destructor empties.
+thread_local std::vector<Ref<Node>>* t_dying = nullptr;
+
+std::string backward_name(const std::string& op) {
+  std::string out;
+  bool upper = true;
+  for (char c : op) {
+    if (c == '_') {
+      upper = true;
+      continue;
+    }
+    out += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    upper = false;
+  }
+  return out + "Backward0";
+}
+
+}  // namespace
+
+Node::Node() : sequence(g_sequence.fetch_add(1, std::memory_order_relaxed)) {}
+
+Node::~Node() {
+  if (t_dying) {
+    for (Edge& e : next) t_dying->push_back(std::move(e.node));
+    return;
+  }
+  std::vector<Ref<Node>> dying;
+  t_dying = &dying;
+  for (Edge& e : next) dying.push_back(std::move(e.node));
+  while (!dying.empty()) {
+    Ref<Node> one = std::move(dying.back());
+    dying.pop_back();
+  }
+  t_dying = nullptr;
+}
+
+SavedTensor::SavedTensor(const TensorBase& t, bool is_output) : is_output_(is_output) {
+  version_ = t.storage().version.load(std::memory_order_relaxed);
+  is_leaf_ = !is_output && t.requires_grad() && is_leaf(t);
+  if (is_leaf_) {
+    data_ = t;
+    return;
+  }
+  // Without its graph: a tensor that is later written in place by something downstream of this node
+  // would otherwise own itself.
+  data_ = alias(t, t.sizes(), t.strides(), t.storage_offset());
+  if (!is_output && t.requires_grad()) edge_ = gradient_edge(t);
+}
+
+TensorBase SavedTensor::unpack(const Node* owner, const char* op_name) const {
+  uint32_t now = data_.storage().version.load(std::memory_order_relaxed);
+  TS_CHECK(now == version_,
+           "one of the variables needed for gradient computation has been modified by an inplace "
+           "operation: [",
+           data_.dtype(), " ", data_.sizes(), "], which ", op_name, " saved, is at version ", now,
+           "; expected version ", version_,
+           " instead. Hint: enable anomaly detection to find the operation that failed to compute its "
+           "gradient, with torch.autograd.set_detect_anomaly(True).");
+  if (is_leaf_) return data_;
+  TensorBase t = alias(data_, data_.sizes(), data_.strides(), data_.storage_offset());
+  if (is_output_) set_history(t, Ref<Node>::share(const_cast<Node*>(owner)), 0);
+  else if (edge_.node) set_history(t, edge_.node, edge_.output);
+  return t;
+}
+
+OpNode::OpNode(const Op& op, Args args)
+    : op_(op), name_(backward_name(op.name)), args_(args.begin(), args.end()) {
+  size_t n = args.size();
+  saved_.resize(n);
+  shapes_.resize(n);
+  dtypes_.resize(n);
+  ints_.reserve(n);
+  strings_.reserve(n);
+  for (size_t i = 0; i < n; ++i) {
+    Value& v = args_[i];
+    if (v.tag == Value::Tag::kInts) {
+      ints_.emplace_back(v.ints);
+      v = Value(ints_.back());
+    } else if (v.tag == Value::Tag::kString) {
+      strings_.emplace_back(v.string);
+      v = Value(std::string_view(strings_.back()));
+    } else if (v.tag == Value::Tag::kTensor) {
+      const TensorBase& t = *v.tensor;
+      shapes_[i] = t.sizes();
+      dtypes_[i] = t.dtype();
+      if (op.args[i].saved) saved_[i] = SavedTensor(t, false);
+      if (is_floating(t.dtype())) {
+        tensor_args_.push_back(static_cast<int>(i));
+        next.push_back(gradient_edge(t));
+      }
+      v.tensor = nullptr;
+    }
+  }
+}
+
+void OpNode::save_result(const TensorBase& result) { result_ = SavedTensor(result, true); }
+
+void OpNode::release_saved() {
+  released_ = true;
+  for (SavedTensor& s : saved_) s.reset();
+  result_.reset();
+}
+
+Grads OpNode::apply(Grads&& grads) {
+  TS_CHECK(!released_,
+           "Trying to backward through the graph a second time (or directly access saved tensors "
+           "after they have already been freed). Saved intermediate values of the graph are freed "
+           "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+           "backward through the graph a second time or if you need to access saved tensors after "
+           "calling backward. (in ",
+           name_, ")");
+  std::vector<TensorBase> unpacked(args_.size());
+  std::vector<Value> args = args_;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!saved_[i].defined()) continue;
+    unpacked[i] = saved_[i].unpack(this, name_.c_str());
+    args[i] = Value(unpacked[i]);
+  }
+  TensorBase result;
+  if (result_.defined()) result = result_.unpack(this, name_.c_str());
+  uint64_t wanted = 0;
+  for (size_t e = 0; e < next.size(); ++e)
+    if (next[e].node) wanted |= uint64_t{1} << tensor_args_[e];
+  std::vector<TensorBase> made(args.size());
+  Backward b{grads[0], args, result, shapes_, dtypes_, wanted, made};
+  op_.record->backward(b);
+  Grads out(next.size());
+  for (size_t e = 0; e < next.size(); ++e) {
+    size_t i = static_cast<size_t>(tensor_args_[e]);
+    if (next[e].node && made[i].defined())
+      out[e] = fit_gradient(std::move(made[i]), shapes_[i], dtypes_[i]);
+  }
+  return out;
+}
+
+// One node a leaf, as long as some graph leads to it.
+AccumulateGrad::AccumulateGrad(const TensorBase& leaf) : leaf_(leaf) {
+  meta_of(leaf_).accumulator = this;
+}
+AccumulateGrad::~AccumulateGrad() { meta_of(leaf_).accumulator = nullptr; }
+
+Grads AccumulateGrad::apply(Grads&& grads) {
+  if (!grads[0].defined()) return {};
+  Meta& m = meta_of(leaf_);
+  TensorBase g = std::move(grads[0]);
+  if (grad_enabled()) {
+    m.grad = m.grad.defined() ? op::add(m.grad, g, Scalar(1)) : g;
+  } else if (m.grad.defined()) {
+    op::add_(m.grad, g, Scalar(1));
+  } else {
+    // Taken over if nobody else holds it; a gradient that others hold too, or that is laid out
+    // unlike the leaf (an expanded one repeats its elements), is copied.
+    bool alone = g.ref()->use_count() == 1 && !g.impl()->is_view;
+    m.grad = alone && g.strides() == leaf_.strides() ? g : op::clone(g);
+  }
+  return {};
+}
+
+TensorBase fit_gradient(TensorBase grad, const Dims& shape, DType dtype) {
+  if (!(grad.sizes() == shape)) {
+    Dims dims;
+    int lead = grad.dim() - shape.ndim();
+    TS_ASSERT(lead >= 0, "gradient of shape ", grad.sizes(), " for an input of shape ", shape);
+    for (int d = 0; d < grad.dim(); ++d)
+      if (d < lead || (shape[static_cast<size_t>(d - lead)] == 1 && grad.sizes()[d] != 1))
+        dims.push_back(d);
+    if (!dims.empty()) grad = op::sum(grad, dims.span(), true, std::nullopt);
+    if (!(grad.sizes() == shape)) grad = op::reshape(grad, shape.span());
+  }
+  if (grad.dtype() != dtype) grad = op::_to_dtype(grad, dtype);
+  return grad;
+}
+
+}  // namespace tessera::autograd

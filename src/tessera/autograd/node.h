@@ -1,0 +1,145 @@
+// The graph behind a result: which call made it, and where gradients go from there.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "tessera/ops/call.h"
+
+namespace tessera::autograd {
+
+class Node;
+
+struct Edge {
+  Ref<Node> node;      // null: no gradient wanted
+  uint32_t output = 0;  // which of the node's results
+};
+
+using Grads = std::vector<TensorBase>;
+// Takes the gradient (or undefined) and returns its replacement, or undefined to leave it.
+using Hook = std::function<TensorBase(const TensorBase&)>;
+
+class Node : public RefCounted {
+ public:
+  Node();
+  virtual ~Node();
+
+  // Gradients of its results in, of its inputs out (one for each edge).
+  virtual Grads apply(Grads&& grads) = 0;
+  virtual const char* name() const = 0;
+  // Frees what was saved for backward; a second backward then raises.
+  virtual void release_saved() {}
+
+  std::vector<Edge> next;
+  uint32_t num_outputs = 1;
+  uint64_t sequence;  // order of creation: later ones run first
+};
+
+// A tensor kept for backward, with the version it had.
+class SavedTensor {
+ public:
+  SavedTensor() = default;
+  // `is_output`: the node's own result, kept without its graph so that no cycle arises.
+  SavedTensor(const TensorBase& t, bool is_output);
+  // Raises when it was modified since; `owner` is the node for its own outputs.
+  TensorBase unpack(const Node* owner, const char* op_name) const;
+  bool defined() const { return data_.defined(); }
+  void reset() { *this = SavedTensor(); }
+
+ private:
+  TensorBase data_;
+  Edge edge_;
+  uint32_t version_ = 0;
+  bool is_output_ = false;
+  bool is_leaf_ = false;
+};
+
+// The call of an operator with a gradient in its record.
+class OpNode final : public Node {
+ public:
+  OpNode(const Op& op, Args args);
+  Grads apply(Grads&& grads) override;
+  const char* name() const override { return name_.c_str(); }
+  void release_saved() override;
+  void save_result(const TensorBase& result);
+
+ private:
+  const Op& op_;
+  std::string name_;
+  std::vector<Value> args_;           // tensors only as tags
+  std::vector<SavedTensor> saved_;    // beside args_, where saved
+  std::vector<Dims> shapes_;
+  std::vector<DType> dtypes_;
+  std::vector<Dims> ints_;            // owned copies of lists in args_
+  std::vector<std::string> strings_;
+  SavedTensor result_;
+  std::vector<int> tensor_args_;      // argument index of each edge
+  bool released_ = false;
+};
+
+class AccumulateGrad final : public Node {
+ public:
+  explicit AccumulateGrad(const TensorBase& leaf);
+  ~AccumulateGrad() override;
+  Grads apply(Grads&& grads) override;
+  const char* name() const override { return "AccumulateGrad"; }
+  const TensorBase& leaf() const { return leaf_; }
+
+ private:
+  TensorBase leaf_;
+};
+
+// How a view came from its base: replayed on another tensor of the base's geometry.
+struct ViewStep {
+  const Op* op;
+  std::vector<Value> args;  // argument op->self_index is the tensor viewed
+  std::vector<Dims> ints;
+};
+
+struct Meta final : AutogradMeta {
+  TensorBase grad;
+  Edge grad_fn;                 // node null for leaves
+  Node* accumulator = nullptr;  // borrowed; the node clears it when it dies
+  std::vector<Hook> hooks;
+  // Views: base without its own base, the steps from it, and the version grad_fn was made for.
+  TensorBase base;
+  std::vector<ViewStep> steps;
+  uint32_t view_version = 0;
+  bool made_without_grad = false;
+};
+
+Meta& meta_of(const TensorBase& t);             // made on demand
+Meta* try_meta(const TensorBase& t);
+bool is_leaf(const TensorBase& t);
+// Where the gradient of `t` goes; regenerates the graph of a view whose base was written.
+Edge gradient_edge(const TensorBase& t);
+Ref<Node> grad_fn(const TensorBase& t);
+void set_history(const TensorBase& t, Ref<Node> node, uint32_t output);
+void set_requires_grad(const TensorBase& t, bool value);
+TensorBase replay(const std::vector<ViewStep>& steps, const TensorBase& base);
+// Notes that `view` came from `parent` by this call.
+void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, Args args);
+// An in-place write of `t` by `node`; a view's write is passed on to its base.
+void rebase_history(const TensorBase& t, Ref<Node> node);
+
+bool grad_enabled();
+void set_grad_enabled(bool on);
+class GradMode {
+ public:
+  explicit GradMode(bool on) : before_(grad_enabled()) { set_grad_enabled(on); }
+  ~GradMode() { set_grad_enabled(before_); }
+  GradMode(const GradMode&) = delete;
+  GradMode& operator=(const GradMode&) = delete;
+
+ private:
+  bool before_;
+};
+
+// Sums `grad` over what broadcasting added and converts it to `dtype`.
+TensorBase fit_gradient(TensorBase grad, const Dims& shape, DType dtype);
+
+// The engine. `inputs` empty: accumulate into leaves; else return the gradients of the inputs.
+Grads run_backward(std::span<const TensorBase> roots, std::span<const TensorBase> root_grads,
+                   bool retain_graph, bool create_graph, std::span<const TensorBase> inputs,
+                   bool allow_unused);
+
+}  // namespace tessera::autograd

@@ -1,0 +1,71 @@
+// Copies between places, layouts, dtypes and devices.
+#include <cstring>
+
+#include "tessera/autograd/node.h"
+#include "tessera/base/blocking.h"
+#include "tessera/call/pointwise.h"
+#include "tessera/driver/current.h"
+#include "tessera/fuse/stream.h"
+#include "tessera/gen/ops.h"
+
+namespace tessera {
+
+namespace {
+
+// Dense, same dtype, different devices.
+void copy_across(const TensorBase& dst, const TensorBase& src) {
+  fuse::ensure_readable(src, src.device().is_cuda() ? fuse::Reason::kHostRead
+                                                    : fuse::Reason::kConsumer);
+  fuse::ensure_writable(dst);
+  if (dst.numel() == 0) return;
+  BlockingScope scope;
+  const Backend& b = *accelerator();
+  if (dst.device().is_cuda() && src.device().is_cuda()) {
+    // The source's queued work has to be done before another device reads it.
+    Exec from = exec_for(src.device());
+    check(b.stream_synchronize(from.device, from.stream), "copying between devices");
+    check(b.copy_peer(exec_for(dst.device()), dst.raw(), dst.device().index, src.raw(),
+                      src.device().index, dst.nbytes()),
+          "copying between devices");
+    Exec to = exec_for(dst.device());
+    check(b.stream_synchronize(to.device, to.stream), "copying between devices");
+    return;
+  }
+  bool up = dst.device().is_cuda();
+  Exec exec = exec_for(up ? dst.device() : src.device());
+  check(b.copy(exec, up ? CopyKind::kHostToDevice : CopyKind::kDeviceToHost, dst.raw(), src.raw(),
+               dst.nbytes(), false),
+        up ? "copying to the device" : "copying to the host");
+  if (!up) check(b.stream_synchronize(exec.device, exec.stream), "copying to the host");
+}
+
+}  // namespace
+
+void copy_into(const TensorBase& dst, const TensorBase& src, bool) {
+  if (dst.device() == src.device()) {
+    static const Op& op = get_op("copy_");
+    Value args[] = {Value(dst), Value(src), Value(false)};
+    op.record->run(Call{op, args});
+    return;
+  }
+  autograd::GradMode off(false);
+  TensorBase from = src.dtype() == dst.dtype() ? src : op::_to_dtype(src, dst.dtype());
+  if (!(from.sizes() == dst.sizes())) from = op::expand(from, dst.sizes().span());
+  from = op::contiguous(from);
+  if (dst.is_contiguous()) {
+    copy_across(dst, from);
+    dst.storage().version.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  TensorBase staged = new_empty(dst.sizes(), dst.dtype(), dst.device());
+  copy_across(staged, from);
+  copy_into(dst, staged, false);
+}
+
+void fill(const TensorBase& dst, Scalar value) {
+  static const Op& op = get_op("fill_");
+  Value args[] = {Value(dst), Value(value)};
+  op.record->run(Call{op, args});
+}
+
+}  // namespace tessera

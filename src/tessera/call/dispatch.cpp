@@ -1,0 +1,185 @@
+// The way of a call: autocast, rules, deferral or backend, autograd.
+#include "tessera/amp/autocast.h"
+#include "tessera/autograd/node.h"
+#include "tessera/call/overlap.h"
+#include "tessera/call/pointwise.h"
+#include "tessera/fuse/stream.h"
+#include "tessera/gen/ops.h"
+
+namespace tessera {
+
+namespace {
+
+using autograd::GradMode;
+using autograd::OpNode;
+
+bool wants_gradient(const Op& op, Args args) {
+  if (!op.has_gradient || !autograd::grad_enabled()) return false;
+  for (const Value& v : args)
+    if (v.is_tensor() && v.tensor->requires_grad()) return true;
+  return false;
+}
+
+Outputs compute(const Op& op, Args args, bool gradient) {
+  if (op.kind == Kind::kPointwise) return call_pointwise(op, args, Target::kFresh, TensorBase());
+  if (!gradient || op.kind == Kind::kView) return op.record->run(Call{op, args});
+  GradMode off(false);  // the record's own gradient stands for what it is made of
+  return op.record->run(Call{op, args});
+}
+
+void check_inplace_leaf(const TensorBase& self) {
+  if (!autograd::grad_enabled() || !self.requires_grad()) return;
+  TS_CHECK(!autograd::is_leaf(self),
+           "a leaf Variable that requires grad is being used in an in-place operation.");
+  autograd::Meta* m = autograd::try_meta(self);
+  TS_CHECK(!m || !m->base.defined() || !m->base.requires_grad() || !autograd::is_leaf(m->base),
+           "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+}
+
+// An operator that is in-place by itself: copy_, fill_, uniform_.
+Outputs run_in_place(const Op& op, Args args, bool gradient) {
+  const TensorBase& self = *args[static_cast<size_t>(op.self_index)].tensor;
+  check_inplace_leaf(self);
+  check_writable(op, self);
+  Ref<OpNode> node;
+  if (gradient) node = Ref<OpNode>::adopt(new OpNode(op, args));
+  {
+    GradMode off(false);
+    op.record->run(Call{op, args});
+  }
+  if (gradient) autograd::rebase_history(self, Ref<autograd::Node>::share(node.get()));
+  return self;
+}
+
+Outputs dispatch_casted(const Op& op, Args args) {
+  bool gradient = wants_gradient(op, args);
+  if (op.kind == Kind::kView) {
+    const TensorBase& self = *args[static_cast<size_t>(op.self_index)].tensor;
+    Outputs out;
+    {
+      GradMode off(false);
+      out = op.record->run(Call{op, args});
+    }
+    if (out[0].is_same(self)) return out;
+    if (autograd::grad_enabled()) autograd::track_view(out[0], self, op, args);
+    if (gradient) autograd::set_history(out[0], Ref<autograd::Node>::adopt(new OpNode(op, args)), 0);
+    return out;
+  }
+  if (op.writes_self) return run_in_place(op, args, gradient);
+  if (!gradient) return compute(op, args, false);
+  auto node = Ref<OpNode>::adopt(new OpNode(op, args));
+  Outputs out = compute(op, args, true);
+  node->num_outputs = static_cast<uint32_t>(out.size());
+  for (int i = 0; i < out.size(); ++i)
+    if (out[i].defined() && is_floating(out[i].dtype()))
+      autograd::set_history(out[i], Ref<autograd::Node>::share(node.get()), static_cast<uint32_t>(i));
+  if (op.saves_result) node->save_result(out[0]);
+  return out;
+}
+
+TensorBase inplace_pointwise(const Op& op, Args args, const TensorBase& self) {
+  bool gradient = wants_gradient(op, args);
+  Ref<OpNode> node;
+  if (gradient) {
+    size_t at = static_cast<size_t>(op.self_index);
+    TensorBase before;
+    std::vector<Value> kept(args.begin(), args.end());
+    if (op.args[at].saved) {
+      // What is saved is the value before the write.
+      GradMode off(false);
+      before = op::clone(self);
+    }
+    if (before.defined()) {
+      if (self.requires_grad()) {
+        autograd::Edge e = autograd::gradient_edge(self);
+        autograd::set_history(before, e.node, e.output);
+      }
+      kept[at] = Value(before);
+    }
+    node = Ref<OpNode>::adopt(new OpNode(op, kept));
+  }
+  call_pointwise(op, args, Target::kInplace, self);
+  if (gradient) {
+    autograd::rebase_history(self, Ref<autograd::Node>::share(node.get()));
+    if (op.saves_result) node->save_result(self);
+  }
+  return self;
+}
+
+}  // namespace
+
+Outputs dispatch(const Op& op, Args args) {
+  if (amp::any_autocast()) [[unlikely]] {
+    std::vector<Value> casted;
+    std::vector<TensorBase> keep;
+    if (amp::cast_arguments(op, args, casted, keep)) return dispatch_casted(op, casted);
+  }
+  return dispatch_casted(op, args);
+}
+
+TensorBase dispatch_inplace(const Op& op, Args args) {
+  const TensorBase& self = *args[static_cast<size_t>(op.self_index)].tensor;
+  check_inplace_leaf(self);
+  if (op.kind == Kind::kPointwise) return inplace_pointwise(op, args, self);
+  // Everything else: computed beside, then written.
+  TensorBase result = dispatch(op, args).take();
+  TS_CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(),
+           " doesn't match the broadcast shape ", result.sizes());
+  TS_CHECK(can_cast(result.dtype(), self.dtype()), "result type ", dtype_title(result.dtype()),
+           " can't be cast to the desired output type ", dtype_title(self.dtype()));
+  check_writable(op, self);
+  {
+    GradMode off(false);
+    copy_into(self, result, false);
+  }
+  if (result.requires_grad()) autograd::rebase_history(self, autograd::grad_fn(result));
+  return self;
+}
+
+TensorBase dispatch_out(const Op& op, Args args, const TensorBase& out) {
+  bool gradient = autograd::grad_enabled() && out.requires_grad();
+  TS_CHECK(!gradient && !wants_gradient(op, args), op.name,
+           "(): functions with out=... arguments don't support automatic differentiation, but one of "
+           "the arguments requires grad.");
+  if (op.kind == Kind::kPointwise) return call_pointwise(op, args, Target::kOut, out);
+  TensorBase result = dispatch(op, args).take();
+  TS_CHECK(can_cast(result.dtype(), out.dtype()), "result type ", dtype_title(result.dtype()),
+           " can't be cast to the desired output type ", dtype_title(out.dtype()));
+  TS_CHECK(result.device() == out.device(), op.name, "(): the result is on ", result.device(),
+           " and out= is on ", out.device());
+  resize_output(out, result.sizes());
+  check_writable(op, out);
+  copy_into(out, result, false);
+  return out;
+}
+
+void check_same_device(const Op& op, Args args) {
+  const TensorBase* first = nullptr;
+  size_t first_arg = 0;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!args[i].is_tensor()) continue;
+    const TensorBase& t = *args[i].tensor;
+    if (!first) {
+      first = &t;
+      first_arg = i;
+      continue;
+    }
+    if (t.device() == first->device()) continue;
+    auto describe = [&](size_t arg, const TensorBase& x) {
+      return cat("'", op.args[arg].name, "' of shape ", x.sizes(), " is on ", x.device());
+    };
+    const TensorBase& on_cpu = t.device().is_cpu() ? t : *first;
+    size_t cpu_arg = t.device().is_cpu() ? i : first_arg;
+    Device to = t.device().is_cpu() ? first->device() : t.device();
+    std::string fix = on_cpu.device().is_cpu()
+                          ? cat("Move '", op.args[cpu_arg].name, "' first: ", op.args[cpu_arg].name,
+                                " = ", op.args[cpu_arg].name, ".to('", to, "')")
+                          : cat("Move one of them with .to(...) first");
+    raise(ErrorKind::kRuntime,
+          cat("Expected all tensors to be on the same device, but found at least two devices, ",
+              first->device(), " and ", t.device(), "! In ", op.name, "(): ",
+              describe(first_arg, *first), ", ", describe(i, t), ". ", fix));
+  }
+}
+
+}  // namespace tessera

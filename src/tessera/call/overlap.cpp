@@ -1,0 +1,103 @@
+#include "tessera/call/overlap.h"
+
+#include <cstring>
+
+#include "tessera/base/half.h"
+#include "tessera/fuse/stream.h"
+#include "tessera/gen/ops.h"
+
+namespace tessera {
+
+void check_writable(const Op&, const TensorBase& target) {
+  TS_CHECK(target.is_contiguous() || !has_internal_overlap(target.sizes(), target.strides()),
+           "unsupported operation: more than one element of the written-to tensor refers to a single "
+           "memory location. Please clone() the tensor before performing the operation.");
+}
+
+namespace {
+
+struct Range {
+  int64_t first, last;  // byte positions in the storage, last exclusive
+};
+
+Range bytes_of(const TensorBase& t) {
+  int64_t low = t.storage_offset();
+  int64_t high = low;
+  for (int d = 0; d < t.dim(); ++d) high += (t.sizes()[d] - 1) * t.strides()[d];
+  int64_t item = static_cast<int64_t>(itemsize(t.dtype()));
+  return {low * item, (high + 1) * item};
+}
+
+bool dense(const TensorBase& t) {
+  Range r = bytes_of(t);
+  return r.last - r.first == static_cast<int64_t>(t.nbytes()) &&
+         !has_internal_overlap(t.sizes(), t.strides());
+}
+
+}  // namespace
+
+bool needs_copy_before_write(const Op&, const TensorBase& source, const TensorBase& target) {
+  if (&source.storage() != &target.storage() || source.numel() == 0 || target.numel() == 0)
+    return false;
+  if (source.impl() == target.impl()) return false;
+  if (source.storage_offset() == target.storage_offset() && source.dtype() == target.dtype() &&
+      source.sizes() == target.sizes() &&
+      (source.strides() == target.strides() || (source.is_contiguous() && target.is_contiguous())))
+    return false;
+  Range a = bytes_of(source);
+  Range b = bytes_of(target);
+  if (a.last <= b.first || b.last <= a.first) return false;
+  TS_CHECK(!(dense(source) && dense(target)),
+           "unsupported operation: some elements of the input tensor and the written-to tensor refer "
+           "to a single memory location. Please clone() the tensor before performing the operation.");
+  return true;  // PyTorch lets these pass and may read what it has written: we do not
+}
+
+TensorBase copy_of(const TensorBase& t) { return op::clone(t); }
+
+void resize_output(const TensorBase& out, const Dims& shape) {
+  if (out.sizes() == shape) return;
+  TensorImpl* impl = out.impl();
+  int64_t numel = checked_numel(shape, out.dtype());
+  size_t bytes = static_cast<size_t>(numel + out.storage_offset()) * itemsize(out.dtype());
+  if (bytes > impl->storage->nbytes) {
+    Ref<Storage> grown = Ref<Storage>::make(out.device(), bytes);
+    allocate(*grown);
+    fuse::ensure_writable(out);
+    impl->storage = std::move(grown);
+  }
+  impl->sizes = shape;
+  impl->strides = contiguous_strides(shape);
+  impl->numel = numel;
+  impl->contiguous = true;
+}
+
+Scalar read_scalar(const TensorBase& t) {
+  const char* p = t.raw();
+  auto get = [p]<class T>(T) {
+    T v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  };
+  switch (t.dtype()) {
+    case DType::kBool: return Scalar(get(uint8_t{}) != 0);
+    case DType::kUInt8: return Scalar(int64_t{get(uint8_t{})});
+    case DType::kInt8: return Scalar(int64_t{get(int8_t{})});
+    case DType::kInt16: return Scalar(int64_t{get(int16_t{})});
+    case DType::kInt32: return Scalar(int64_t{get(int32_t{})});
+    case DType::kInt64: return Scalar(get(int64_t{}));
+    case DType::kFloat16: return Scalar(double{half_to_float(get(uint16_t{}))});
+    case DType::kBFloat16: return Scalar(double{bfloat16_to_float(get(uint16_t{}))});
+    case DType::kFloat32: return Scalar(double{get(float{})});
+    case DType::kFloat64: return Scalar(get(double{}));
+  }
+  return Scalar();
+}
+
+const char* dtype_title(DType t) {
+  constexpr const char* names[kNumDTypes] = {"Bool", "Byte", "Char",     "Short", "Int",
+                                             "Long", "Half", "BFloat16", "Float", "Double"};
+  return names[static_cast<int>(t)];
+}
+
+}  // namespace tessera

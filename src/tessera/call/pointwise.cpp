@@ -1,0 +1,248 @@
+#include "tessera/call/pointwise.h"
+
+#include "tessera/base/blocking.h"
+#include "tessera/call/overlap.h"
+#include "tessera/call/types.h"
+#include "tessera/driver/current.h"
+#include "tessera/fuse/stream.h"
+
+namespace tessera {
+
+namespace {
+
+using fuse::Pointwise;
+
+struct Prepared {
+  Pointwise p;
+  Device device;
+  TensorBase copies[kMaxSources];  // sources that had to be copied first
+};
+
+void collect(const Op& op, Args args, Pointwise& p) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Value& v = args[i];
+    switch (op.args[i].type) {
+      case ArgSpec::Type::kTensor:
+      case ArgSpec::Type::kTensorOrScalar:
+        if (v.is_tensor()) p.sources[p.num_sources++].tensor = v.tensor;
+        else if (v.is_scalar()) p.sources[p.num_sources++].immediate = v.scalar;
+        break;
+      case ArgSpec::Type::kScalar:
+      case ArgSpec::Type::kFloat:
+        p.scalars[p.num_scalars++] = v.scalar;
+        break;
+      default:
+        break;  // an argument that only chooses the body
+    }
+  }
+}
+
+void apply_type_rule(const Op& op, Pointwise& p) {
+  Promotion promotion;
+  DType first = DType::kFloat32;
+  bool seen = false;
+  for (int k = 0; k < p.num_sources; ++k) {
+    bool is_condition = p.body->sources[k] == 'b';
+    if (const TensorBase* t = p.sources[k].tensor) {
+      if (is_condition) continue;
+      promotion.add(*t);
+      if (!seen) first = t->dtype();
+      seen = true;
+    } else if (!is_condition) {
+      promotion.add(p.sources[k].immediate);
+    }
+  }
+  p.common = promotion.result();
+  switch (op.record->types) {
+    case TypeRule::kPromote:
+      break;
+    case TypeRule::kPromoteFloat:
+      if (is_integral(p.common, true)) p.common = default_dtype();
+      break;
+    case TypeRule::kSame:
+      p.common = first;
+      break;
+    case TypeRule::kCompare:
+      p.result = DType::kBool;
+      return;
+    case TypeRule::kBool:
+      p.common = p.result = DType::kBool;
+      return;
+  }
+  p.result = p.common;
+}
+
+void check_scalars(const Op& op, Args args, DType common) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (op.args[i].type != ArgSpec::Type::kScalar || !args[i].is_scalar()) continue;
+    const Scalar& s = args[i].scalar;
+    TS_CHECK(s.kind != Scalar::Kind::kBool || common == DType::kBool, "Boolean ", op.args[i].name,
+             " only supported for Boolean results.");
+    TS_CHECK(!s.is_double() || is_floating(common), "For integral input tensors, argument ",
+             op.args[i].name, " must not be a floating point number.");
+  }
+}
+
+// All tensors on one device, but a 0-d one from the CPU may join others: it is read as a number.
+Device apply_device_rule(const Op& op, Args args, Pointwise& p, const TensorBase& out) {
+  Device device{};
+  bool found = false;
+  if (out.defined()) {
+    device = out.device();
+    found = true;
+  }
+  bool mixed = false;
+  for (int k = 0; k < p.num_sources; ++k) {
+    const TensorBase* t = p.sources[k].tensor;
+    if (!t) continue;
+    if (!found) {
+      device = t->device();
+      found = true;
+    } else if (!(t->device() == device)) {
+      mixed = true;
+      if (device.is_cpu()) device = t->device();
+    }
+  }
+  if (!mixed) return device;
+  for (int k = 0; k < p.num_sources; ++k) {
+    const TensorBase* t = p.sources[k].tensor;
+    if (!t || t->device() == device) continue;
+    if (!t->device().is_cpu() || t->dim() != 0) check_same_device(op, args);
+    fuse::ensure_readable(*t, fuse::Reason::kHostRead);
+    p.sources[k] = {nullptr, read_scalar(*t)};
+  }
+  TS_CHECK(!out.defined() || out.device() == device, op.name, "(): the output is on ", out.device(),
+           " and the inputs are on ", device);
+  return device;
+}
+
+Dims shape_of(const Pointwise& p) {
+  Dims shape;
+  bool first = true;
+  for (int k = 0; k < p.num_sources; ++k) {
+    const TensorBase* t = p.sources[k].tensor;
+    if (!t) continue;
+    if (first) shape = t->sizes();
+    else if (!(t->sizes() == shape)) shape = broadcast_shapes(shape, t->sizes());
+    first = false;
+  }
+  return shape;
+}
+
+// A fresh tensor with the given layout if that is a permutation of a dense one; else row-major.
+TensorBase with_layout(TensorBase out, const Dims& strides) {
+  const Dims& shape = out.sizes();
+  if (has_internal_overlap(shape, strides)) return out;
+  int64_t last = 0;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (strides[d] < 0) return out;
+    last += (shape[d] - 1) * strides[d];
+  }
+  if (last + 1 != out.numel()) return out;  // it has gaps
+  return alias(out, shape, strides, 0);
+}
+
+// A fresh result is laid out as its inputs are where they agree, so that a transposed chain stays
+// dense.
+TensorBase fresh_result(const Pointwise& p, const Dims& shape, Device device) {
+  TensorBase out = new_unallocated(shape, p.result, device);
+  const Dims* layout = nullptr;
+  for (int k = 0; k < p.num_sources; ++k) {
+    const TensorBase* t = p.sources[k].tensor;
+    if (!t || !(t->sizes() == shape)) continue;
+    if (t->is_contiguous() || (layout && !(*layout == t->strides()))) return out;
+    layout = &t->strides();
+  }
+  return layout ? with_layout(std::move(out), *layout) : out;
+}
+
+void run(Prepared& c, const TensorBase& out, bool may_defer) {
+  Pointwise& p = c.p;
+  if (out.numel() == 0) {
+    allocate(out.storage());
+    return;
+  }
+  if (may_defer && fuse::mode() != fuse::Mode::kOff && !p.op->record->raises_on_data) {
+    bool exposed = out.storage().exposed.load(std::memory_order_relaxed);
+    for (int k = 0; k < p.num_sources; ++k)
+      if (const TensorBase* t = p.sources[k].tensor)
+        exposed |= t->storage().exposed.load(std::memory_order_relaxed);
+    if (!exposed) {
+      fuse::stream_of(c.device).record(p, out);
+      return;
+    }
+  }
+  for (int k = 0; k < p.num_sources; ++k)
+    if (p.sources[k].tensor) fuse::ensure_readable(*p.sources[k].tensor);
+  fuse::ensure_writable(out);
+  if (!out.storage().data) allocate(out.storage());
+  if (out.numel() < (1 << 15)) {
+    fuse::run_now(p, out);
+  } else {
+    BlockingScope scope;
+    fuse::run_now(p, out);
+  }
+}
+
+}  // namespace
+
+TensorBase call_pointwise(const Op& op, Args args, Target target, const TensorBase& given) {
+  Prepared c{};
+  Pointwise& p = c.p;
+  p.op = &op;
+  p.body = op.record->choose ? op.record->choose(args) : op.record->body;
+  collect(op, args, p);
+  c.device = apply_device_rule(op, args, p, given);
+  apply_type_rule(op, p);
+  if (p.num_scalars) check_scalars(op, args, p.common);
+  fuse::compute_class(op, *p.body, p.common);
+  Dims shape = shape_of(p);
+  p.shape = &shape;
+  if (target == Target::kFresh) {
+    TensorBase out = fresh_result(p, shape, c.device);
+    run(c, out, true);
+    return out;
+  }
+  TS_CHECK(can_cast(p.result, given.dtype()), "result type ", dtype_title(p.result),
+           " can't be cast to the desired output type ", dtype_title(given.dtype()));
+  if (target == Target::kOut) {
+    resize_output(given, shape);
+  } else {
+    TS_CHECK(shape == given.sizes(), "output with shape ", given.sizes(),
+             " doesn't match the broadcast shape ", shape);
+  }
+  check_writable(op, given);
+  for (int k = 0; k < p.num_sources; ++k) {
+    const TensorBase* t = p.sources[k].tensor;
+    if (!t || !needs_copy_before_write(op, *t, given)) continue;
+    c.copies[k] = copy_of(*t);
+    p.sources[k].tensor = &c.copies[k];
+  }
+  run(c, given, true);
+  given.storage().version.fetch_add(1, std::memory_order_relaxed);
+  return given;
+}
+
+TensorBase unallocated_like(const TensorBase& self, DType dtype) {
+  TensorBase out = new_unallocated(self.sizes(), dtype, self.device());
+  return self.is_contiguous() ? out : with_layout(std::move(out), self.strides());
+}
+
+void pointwise_into(const Op& op, const PointwiseBody& body, Args sources, DType common,
+                    const TensorBase& out) {
+  Prepared c{};
+  Pointwise& p = c.p;
+  p.op = &op;
+  p.body = &body;
+  p.common = common;
+  p.result = common;
+  p.shape = &out.sizes();
+  c.device = out.device();
+  for (const Value& v : sources) {
+    if (v.is_tensor()) p.sources[p.num_sources++].tensor = v.tensor;
+    else p.sources[p.num_sources++].immediate = v.scalar;
+  }
+  run(c, out, true);
+}
+
+}  // namespace tessera

@@ -1,0 +1,15 @@
+#include "tessera/call/types.h"
+
+namespace tessera {
+
+Promotion::Slot Promotion::merge(const Slot& higher, const Slot& lower) {
+  if (!higher.set) return lower;
+  if (!lower.set || is_floating(higher.dtype)) return higher;
+  if (higher.dtype == DType::kBool || is_floating(lower.dtype))
+    return {true, promote(higher.dtype, lower.dtype)};
+  return higher;
+}
+
+DType Promotion::result() const { return merge(dims_, merge(zero_dim_, numbers_)).dtype; }
+
+}  // namespace tessera

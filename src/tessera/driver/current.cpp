@@ -1,0 +1,51 @@
+#include "tessera/driver/current.h"
+
+#include <vector>
+
+namespace tessera {
+
+namespace {
+thread_local int t_device = 0;
+thread_local std::vector<StreamHandle> t_streams;
+}  // namespace
+
+int current_device() { return t_device; }
+
+void set_current_device(int index) {
+  resolve_device(Device{DeviceType::kCUDA, static_cast<int16_t>(index)});
+  t_device = index;
+}
+
+StreamHandle current_stream(int device) {
+  size_t d = static_cast<size_t>(device);
+  return d < t_streams.size() ? t_streams[d] : nullptr;
+}
+
+void set_current_stream(int device, StreamHandle stream) {
+  size_t d = static_cast<size_t>(device);
+  if (d >= t_streams.size()) t_streams.resize(d + 1, nullptr);
+  t_streams[d] = stream;
+}
+
+int device_count() {
+  static const int count = [] {
+    const Backend* b = accelerator();
+    return b ? b->device_count(nullptr) : 0;
+  }();
+  return count;
+}
+
+Device resolve_device(Device d) {
+  if (d.is_cpu()) return Device{};
+  if (d.index < 0) d.index = static_cast<int16_t>(t_device);
+  if (device_count() == 0) {
+    const char* why = nullptr;
+    accelerator(&why);
+    raise(ErrorKind::kRuntime, cat("CUDA is not available: ", why ? why : "no device was found"));
+  }
+  TS_CHECK(d.index < device_count(), "CUDA error: invalid device ordinal: ", d, " was asked for, and ",
+           device_count(), device_count() == 1 ? " device exists" : " devices exist");
+  return d;
+}
+
+}  // namespace tessera

@@ -1,0 +1,108 @@
+#include "tessera/fuse/check.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "tessera/driver/current.h"
+#include "tessera/fuse/group.h"
+
+namespace tessera::fuse {
+
+namespace {
+
+TensorBase tensor_at(const PendingOperand& o, const Dims& shape) {
+  Dims strides = o.dense ? contiguous_strides(shape) : o.strides;
+  return TensorBase(Ref<TensorImpl>::make(Ref<Storage>::share(o.storage), o.dtype, shape,
+                                          std::move(strides), o.offset));
+}
+
+// A dense copy on the host of what lies at a strided place of the device.
+std::vector<char> host_bytes(Device device, Exec exec, const TensorBase& t) {
+  std::vector<char> raw(t.storage().nbytes);
+  const Backend& b = backend_of(device);
+  if (device.is_cpu()) {
+    std::memcpy(raw.data(), t.storage().data, raw.size());
+  } else {
+    check(b.copy(exec, CopyKind::kDeviceToHost, raw.data(), t.storage().data, raw.size(), true),
+          "reading a result to check it");
+    check(b.stream_synchronize(exec.device, exec.stream), "reading a result to check it");
+  }
+  size_t item = itemsize(t.dtype());
+  std::vector<char> out(static_cast<size_t>(t.numel()) * item);
+  Dims index(t.sizes().size());
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    int64_t at = t.storage_offset();
+    for (size_t d = 0; d < index.size(); ++d) at += index[d] * t.strides()[d];
+    std::memcpy(&out[static_cast<size_t>(i) * item], &raw[static_cast<size_t>(at) * item], item);
+    for (int d = t.dim() - 1; d >= 0; --d) {
+      if (++index[d] < t.sizes()[d]) break;
+      index[d] = 0;
+    }
+  }
+  return out;
+}
+
+std::string hex(const char* p, size_t n) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string out = "0x";
+  for (size_t i = n; i-- > 0;) {
+    unsigned char c = static_cast<unsigned char>(p[i]);
+    out += digits[c >> 4];
+    out += digits[c & 15];
+  }
+  return out;
+}
+
+}  // namespace
+
+// The unfused reference: each operator as a group of one, into memory of its own.
+void GroupRunner::check_group(const Group& g, std::vector<TensorBase>& reference) {
+  reference.resize(g.ops.size());
+  StreamHandle before = nullptr;
+  Device device = stream_.device_;
+  if (device.is_cuda()) {
+    before = current_stream(device.index);
+    set_current_stream(device.index, stream_.stream_);
+  }
+  for (size_t n = 0; n < g.ops.size(); ++n) {
+    const PendingOp& op = ops_[g.ops[n]];
+    if (!live_[g.ops[n]]) continue;
+    Pointwise p{op.op, op.body, op.common, op.result, &g.shape, op.num_sources, op.num_scalars};
+    TensorBase sources[kMaxSources];
+    for (int k = 0; k < op.num_sources; ++k) {
+      p.sources[k].immediate = op.immediates[k];
+      if (op.immediate[k]) continue;
+      const PendingOperand& o = op.sources[k];
+      for (size_t m = 0; m < n; ++m)
+        if (o.value >= 0 && ops_[g.ops[m]].id == o.value) sources[k] = reference[m];
+      if (!sources[k].defined()) sources[k] = tensor_at(o, g.shape);
+      p.sources[k].tensor = &sources[k];
+    }
+    for (int k = 0; k < op.num_scalars; ++k) p.scalars[k] = op.scalars[k];
+    reference[n] = new_empty(g.shape, op.out.dtype, device);
+    run_now(p, reference[n]);
+  }
+  if (device.is_cuda()) set_current_stream(device.index, before);
+}
+
+void compare_stored(Device device, Exec exec, const PendingOp& op, const Dims& shape,
+                    const TensorBase& reference, const std::string& description) {
+  TensorBase fused = tensor_at(op.out, shape);
+  std::vector<char> got = host_bytes(device, exec, fused);
+  std::vector<char> want = host_bytes(device, exec, reference);
+  if (got == want) return;
+  size_t item = itemsize(op.out.dtype);
+  size_t at = 0;
+  while (std::memcmp(&got[at * item], &want[at * item], item) == 0) ++at;
+  std::string report =
+      cat("TESSERA_FUSE=check: the fused result differs from the unfused one\nvalue v", op.id, " of ",
+          op.op->name, ", element ", at, ": fused ", hex(&got[at * item], item), ", unfused ",
+          hex(&want[at * item], item), "\n", description);
+  std::string file = cat("tessera_fuse_mismatch_", static_cast<int64_t>(getpid()), "_", op.id, ".txt");
+  std::ofstream(file) << report;
+  raise(ErrorKind::kInternal, cat(report, "written to ", file));
+}
+
+}  // namespace tessera::fuse

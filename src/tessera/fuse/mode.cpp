@@ -1,0 +1,89 @@
+// Which devices have streams, when deferral is on, and what makes all of them run.
+#include <pthread.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "tessera/driver/current.h"
+#include "tessera/fuse/stream.h"
+#include "tessera/memory/allocator.h"
+
+namespace tessera::fuse {
+
+namespace {
+
+// One for the CPU, one for each cuda device. Never destroyed: threads may outlive static objects.
+struct Streams {
+  std::vector<std::unique_ptr<Stream>> all;
+};
+
+void before_fork() {
+  run_everything(Reason::kFork);
+}
+
+Streams& streams() {
+  static Streams* s = [] {
+    auto* made = new Streams;
+    made->all.push_back(std::make_unique<Stream>(Device{}));
+    for (int i = 0; i < device_count(); ++i)
+      made->all.push_back(
+          std::make_unique<Stream>(Device{DeviceType::kCUDA, static_cast<int16_t>(i)}));
+    release_pending_storage = [](Storage* storage) {
+      if (Stream* p = storage->pending.load(std::memory_order_acquire)) {
+        p->release_outside(storage);
+      } else {
+        Ref<Storage>::adopt(storage).reset();
+      }
+    };
+    memory::set_pressure_hook([](int device) { run_device(device, Reason::kMemory); });
+    pthread_atfork(before_fork, nullptr, nullptr);
+    return made;
+  }();
+  return *s;
+}
+
+Mode mode_from_environment() {
+  const char* v = std::getenv("TESSERA_FUSE");
+  if (!v || !*v || !std::strcmp(v, "0")) return Mode::kOff;
+  if (!std::strcmp(v, "check")) return Mode::kCheck;
+  TS_CHECK_VALUE(!std::strcmp(v, "1"), "TESSERA_FUSE must be 0, 1 or check, not '", v, "'");
+  return Mode::kOn;
+}
+
+std::atomic<int> g_mode{-1};
+
+}  // namespace
+
+Stream& stream_of(Device d) { return *streams().all[d.is_cpu() ? 0 : 1 + d.index]; }
+
+Mode mode() {
+  int m = g_mode.load(std::memory_order_relaxed);
+  if (m < 0) [[unlikely]] {
+    m = static_cast<int>(mode_from_environment());
+    g_mode.store(m, std::memory_order_relaxed);
+  }
+  return static_cast<Mode>(m);
+}
+
+void set_mode(Mode m) {
+  if (m == Mode::kOff && mode() != Mode::kOff) run_everything(Reason::kUser);
+  g_mode.store(static_cast<int>(m), std::memory_order_relaxed);
+}
+
+void run_everything(Reason reason) {
+  for (auto& s : streams().all) s->run_all(reason);
+}
+
+void run_device(int device, Reason reason) {
+  stream_of(Device{DeviceType::kCUDA, static_cast<int16_t>(device)}).run_all(reason);
+}
+
+void* expose(const TensorBase& t) {
+  ensure_writable(t, Reason::kExposed);
+  t.storage().exposed.store(true, std::memory_order_release);
+  return t.raw();
+}
+
+}  // namespace tessera::fuse

@@ -1,0 +1,245 @@
+#include "tessera/fuse/stream.h"
+
+#include <algorithm>
+
+#include "tessera/base/blocking.h"
+#include "tessera/driver/current.h"
+#include "tessera/fuse/group.h"
+#include "tessera/memory/allocator.h"
+
+namespace tessera::fuse {
+
+const char* reason_name(Reason r) {
+  static constexpr const char* names[] = {
+      "host read",   "consumer", "write", "exposed", "thread",  "thread exit",   "fork",
+      "stream",      "event",    "sync",  "memory",  "op cap",  "input cap",     "byte budget",
+      "user",
+  };
+  static_assert(std::size(names) == static_cast<size_t>(Reason::kCount));
+  return names[static_cast<int>(r)];
+}
+
+bool same_place(const PendingOperand& a, const Dims& shape_a, const PendingOperand& b,
+                const Dims& shape_b) {
+  if (a.storage != b.storage || a.offset != b.offset || a.dtype != b.dtype) return false;
+  if (a.dense != b.dense || !(shape_a == shape_b)) return false;
+  return a.dense || a.strides == b.strides;
+}
+
+const PendingOp* Stream::find(int32_t id) const {
+  auto it = std::lower_bound(ops_.begin(), ops_.end(), id,
+                             [](const PendingOp& op, int32_t v) { return op.id < v; });
+  return it != ops_.end() && it->id == id ? &*it : nullptr;
+}
+
+bool Stream::running_here() const { return running_.load() == std::this_thread::get_id(); }
+
+void Stream::add_operand(PendingOperand& o, const TensorBase& t, const Dims& shape, bool is_write) {
+  Storage* s = t.impl()->storage.get();
+  s->ref();
+  ++s->pending_refs;
+  s->pending.store(this, std::memory_order_release);
+  o.storage = s;
+  o.offset = t.storage_offset();
+  o.dtype = t.dtype();
+  o.value = -1;
+  o.dense = t.is_contiguous() && t.sizes() == shape;
+  if (!o.dense) o.strides = broadcast_strides(t.sizes(), t.strides(), shape);
+  if (is_write) {
+    ++s->pending_writes;
+  } else if (s->value >= 0) {
+    const PendingOp* w = find(s->value);
+    if (w && same_place(o, shape, w->out, w->shape)) o.value = w->id;
+  }
+}
+
+void Stream::drop_operand(PendingOperand& o, bool is_write) {
+  Storage* s = o.storage;
+  if (is_write) --s->pending_writes;
+  if (--s->pending_refs == 0) {
+    s->pending.store(nullptr, std::memory_order_release);
+    if (s->hidden) {
+      kept_bytes_ -= s->nbytes;
+      s->hidden = false;
+    }
+  }
+  Ref<Storage>::adopt(s).reset();
+}
+
+void Stream::record(const Pointwise& p, const TensorBase& out) {
+  Storage& target = out.storage();
+  bool fresh = target.data == nullptr && target.charged == 0 &&
+               target.pending.load(std::memory_order_relaxed) == nullptr;
+  StreamHandle current = device_.is_cpu() ? nullptr : current_stream(device_.index);
+  RegClass cls = compute_class(*p.op, *p.body, p.common);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    Reason reason = Reason::kCount;
+    if (!ops_.empty()) {
+      if (owner_ != std::this_thread::get_id()) reason = Reason::kThread;
+      else if (stream_ != current) reason = Reason::kStream;
+      else if (ops_.size() >= static_cast<size_t>(kOpCap)) reason = Reason::kOpCap;
+      else if (kept_bytes_ > kByteBudget) reason = Reason::kByteBudget;
+    }
+    if (reason == Reason::kCount) break;
+    lock.unlock();
+    run_all(reason);
+    lock.lock();
+  }
+  if (fresh && device_.is_cuda()) {
+    size_t bytes = memory::round_charge(target.nbytes);
+    if (memory::try_charge(device_.index, bytes)) {
+      target.charged = bytes;
+    } else {
+      // It would not fit: let go of what pending work holds, then allocate on the caller's line.
+      lock.unlock();
+      run_all(Reason::kMemory);
+      allocate(target);
+      lock.lock();
+    }
+  }
+  owner_ = std::this_thread::get_id();
+  stream_ = current;
+  if (ops_.empty() && next_id_ > (1 << 30)) next_id_ = 0;
+  ops_.emplace_back();
+  PendingOp& op = ops_.back();
+  op.id = next_id_++;
+  op.op = p.op;
+  op.body = p.body;
+  op.cls = cls;
+  op.common = p.common;
+  op.result = p.result;
+  op.num_sources = static_cast<uint8_t>(p.num_sources);
+  op.num_scalars = static_cast<uint8_t>(p.num_scalars);
+  op.shape = *p.shape;
+  op.numel = out.numel();
+  for (int k = 0; k < p.num_scalars; ++k) op.scalars[k] = p.scalars[k];
+  for (int k = 0; k < p.num_sources; ++k) {
+    op.immediate[k] = p.sources[k].tensor == nullptr;
+    if (op.immediate[k]) op.immediates[k] = p.sources[k].immediate;
+    else add_operand(op.sources[k], *p.sources[k].tensor, op.shape, false);
+  }
+  add_operand(op.out, out, op.shape, true);
+  target.value = op.id;
+  ++stats_.recorded;
+}
+
+void Stream::run_for_read(Storage& storage, Reason reason) {
+  BlockingScope scope;
+  std::lock_guard lock(mutex_);
+  run_for_locked(storage, false, reason);
+}
+
+void Stream::run_for_write(Storage& storage, Reason reason) {
+  BlockingScope scope;
+  std::lock_guard lock(mutex_);
+  run_for_locked(storage, true, reason);
+}
+
+void Stream::run_all(Reason reason) {
+  if (running_here()) return;  // the allocator asks while we run: nothing more can be done
+  BlockingScope scope;
+  std::lock_guard lock(mutex_);
+  run_all_locked(reason);
+}
+
+void Stream::run_all_locked(Reason reason) {
+  if (!ops_.empty()) run_locked(reason, std::vector<bool>(ops_.size(), true));
+}
+
+// Backwards from the end: an operator is needed if it writes what a needed one reads or writes, or
+// reads what a needed one writes.
+void Stream::run_for_locked(Storage& storage, bool for_write, Reason reason) {
+  if (storage.pending.load(std::memory_order_acquire) != this) return;
+  if (!for_write && storage.pending_writes == 0) return;
+  std::vector<const Storage*> read{&storage};
+  std::vector<const Storage*> written;
+  if (for_write) written.push_back(&storage);
+  auto in = [](const std::vector<const Storage*>& set, const Storage* s) {
+    return std::find(set.begin(), set.end(), s) != set.end();
+  };
+  std::vector<bool> selected(ops_.size(), false);
+  for (size_t i = ops_.size(); i-- > 0;) {
+    PendingOp& op = ops_[i];
+    bool needed = in(read, op.out.storage) || in(written, op.out.storage);
+    for (int k = 0; k < op.num_sources && !needed; ++k)
+      needed = !op.immediate[k] && in(written, op.sources[k].storage);
+    if (!needed) continue;
+    selected[i] = true;
+    written.push_back(op.out.storage);
+    for (int k = 0; k < op.num_sources; ++k)
+      if (!op.immediate[k]) read.push_back(op.sources[k].storage);
+  }
+  run_locked(reason, selected);
+}
+
+void Stream::run_locked(Reason reason, const std::vector<bool>& selected) {
+  ++stats_.runs[static_cast<size_t>(reason)];
+  std::vector<bool> done(ops_.size(), false);
+  struct Running {
+    Stream& s;
+    std::vector<bool>& done;
+    ~Running() {
+      s.finish(done);
+      s.running_.store(std::thread::id());
+    }
+  } running{*this, done};
+  running_.store(std::this_thread::get_id());
+  GroupRunner(*this, selected).run(done);
+}
+
+// Takes operators that have run out of the stream.
+void Stream::finish(const std::vector<bool>& done) {
+  size_t kept = 0;
+  for (size_t i = 0; i < ops_.size(); ++i) {
+    PendingOp& op = ops_[i];
+    if (i < done.size() && done[i]) {
+      if (op.out.storage->value == op.id) op.out.storage->value = -1;
+      drop_operand(op.out, true);
+      for (int k = 0; k < op.num_sources; ++k)
+        if (!op.immediate[k]) drop_operand(op.sources[k], false);
+      continue;
+    }
+    if (kept != i) ops_[kept] = std::move(op);
+    ++kept;
+  }
+  ops_.erase(ops_.begin() + static_cast<std::ptrdiff_t>(kept), ops_.end());
+}
+
+void Stream::release_outside(Storage* s) {
+  std::unique_lock lock(mutex_);
+  if (s->unref()) {
+    lock.unlock();
+    delete s;
+    return;
+  }
+  if (s->pending.load(std::memory_order_relaxed) != this || s->owned_outside()) return;
+  // Only pending work keeps it now: as far as the program can see, it is freed.
+  if (s->charged) {
+    memory::uncharge(device_.index, s->charged);
+    s->charged = 0;
+  }
+  if (s->data && !s->hidden) {
+    s->hidden = true;
+    kept_bytes_ += s->nbytes;
+  }
+}
+
+Stats Stream::stats() {
+  std::lock_guard lock(mutex_);
+  return stats_;
+}
+void Stream::reset_stats() {
+  std::lock_guard lock(mutex_);
+  stats_ = Stats();
+}
+std::string Stream::explain() {
+  std::lock_guard lock(mutex_);
+  return explanation_;
+}
+size_t Stream::pending_ops() {
+  std::lock_guard lock(mutex_);
+  return ops_.size();
+}
+
+}  // namespace tessera::fuse

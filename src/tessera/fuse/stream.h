@@ -1,0 +1,154 @@
+// The pending stream of a device: operators recorded and not run yet, in program order.
+//
+// Note [What is pending]
+// Each recorded operator has an id. Its operands are pieces of storages; an operand whose content is
+// exactly the result of an earlier pending operator, element for element, also names that operator
+// (`value`), so that both may run in one group with the value in a register. Everything else is read
+// from and written to memory, and the order of groups follows the storages: reads after writes,
+// writes after reads, writes after writes (see group.h).
+#pragma once
+#include <array>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tessera/driver/backend.h"
+#include "tessera/fuse/pointwise.h"
+
+namespace tessera::fuse {
+
+enum class Reason : uint8_t {
+  kHostRead,
+  kConsumer,     // an operator that is not pointwise reads it
+  kWrite,        // an in-place write that runs at once
+  kExposed,      // somebody asked for the address
+  kThread,       // used from another thread
+  kThreadExit,
+  kFork,
+  kStream,       // another stream or device became current
+  kEvent,
+  kSynchronize,
+  kMemory,       // the allocator needs what pending work holds
+  kOpCap,
+  kInputCap,
+  kByteBudget,
+  kUser,
+  kCount,
+};
+const char* reason_name(Reason r);
+
+inline constexpr int kOpCap = 64;
+// Distinct memory operands of one group: a kernel's parameters have to hold their descriptions.
+inline constexpr int kOperandCap = 24;
+// Bytes that only pending work keeps alive.
+inline constexpr size_t kByteBudget = size_t{256} << 20;
+
+struct PendingOperand {
+  Storage* storage = nullptr;  // holds a reference, counted in pending_refs
+  int64_t offset = 0;
+  DType dtype = DType::kFloat32;
+  int32_t value = -1;  // id of the operator whose result it is
+  bool dense = true;   // row-major over the operator's shape; else strides say
+  Dims strides;
+};
+
+struct PendingOp {
+  int32_t id;
+  const Op* op;
+  const PointwiseBody* body;
+  RegClass cls;
+  DType common;
+  DType result;
+  uint8_t num_sources;
+  uint8_t num_scalars;
+  bool immediate[kMaxSources];
+  Scalar immediates[kMaxSources];
+  Scalar scalars[kMaxScalars];
+  int64_t numel;
+  Dims shape;
+  PendingOperand out;
+  PendingOperand sources[kMaxSources];
+};
+
+struct Stats {
+  int64_t recorded = 0;
+  int64_t dropped = 0;       // never computed: nobody owned the result any more
+  int64_t groups = 0;
+  int64_t fused_groups = 0;  // of two or more operators
+  int64_t largest_group = 0;
+  std::array<int64_t, static_cast<size_t>(Reason::kCount)> runs{};
+};
+
+class Stream {
+ public:
+  explicit Stream(Device device) : device_(device) {}
+
+  // Records `p`, whose result goes to `out` (fresh and without memory, or written in place).
+  void record(const Pointwise& p, const TensorBase& out);
+  // Runs what `storage`'s content needs.
+  void run_for_read(Storage& storage, Reason reason);
+  // Runs everything that reads or writes `storage`, so that it may be written at once.
+  void run_for_write(Storage& storage, Reason reason);
+  void run_all(Reason reason);
+  // Drops one outside reference; see release_pending_storage.
+  void release_outside(Storage* storage);
+
+  Device device() const { return device_; }
+  Stats stats();
+  void reset_stats();
+  std::string explain();
+  size_t pending_ops();
+  // Around fork: nothing may be half done in the child.
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  friend class GroupRunner;
+
+  void run_locked(Reason reason, const std::vector<bool>& selected);
+  void run_all_locked(Reason reason);
+  void run_for_locked(Storage& storage, bool for_write, Reason reason);
+  void take_over(Reason reason);
+  void add_operand(PendingOperand& o, const TensorBase& t, const Dims& shape, bool is_write);
+  void drop_operand(PendingOperand& o, bool is_write);
+  void finish(const std::vector<bool>& done);
+  const PendingOp* find(int32_t id) const;
+  bool running_here() const;
+
+  const Device device_;
+  std::mutex mutex_;
+  std::vector<PendingOp> ops_;
+  int32_t next_id_ = 0;
+  size_t kept_bytes_ = 0;  // by pending work alone
+  std::thread::id owner_;
+  StreamHandle stream_ = nullptr;
+  std::atomic<std::thread::id> running_{};
+  Stats stats_;
+  std::string explanation_;
+};
+
+Stream& stream_of(Device device);
+
+enum class Mode : uint8_t { kOff, kOn, kCheck };
+Mode mode();
+void set_mode(Mode m);
+
+// Runs pending work that a read (write) of this tensor's memory needs. Cheap when there is none.
+inline void ensure_readable(const TensorBase& t, Reason reason = Reason::kConsumer) {
+  Storage& s = t.storage();
+  if (Stream* p = s.pending.load(std::memory_order_acquire)) [[unlikely]]
+    p->run_for_read(s, reason);
+}
+inline void ensure_writable(const TensorBase& t, Reason reason = Reason::kWrite) {
+  Storage& s = t.storage();
+  if (Stream* p = s.pending.load(std::memory_order_acquire)) [[unlikely]]
+    p->run_for_write(s, reason);
+}
+// Every device's pending work.
+void run_everything(Reason reason);
+void run_device(int cuda_device, Reason reason);
+// Marks the storage exposed for life and runs what touches it; returns the address.
+void* expose(const TensorBase& t);
+
+}  // namespace tessera::fuse

@@ -1,0 +1,141 @@
+// What a record is: everything true of an operator whatever the device. One entry in one file of
+// ops/<family>/; all else (C++ and Python functions, methods, in-place and out forms, stub, docs,
+// generic tests, benchmark case) is derived from it.
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "tessera/driver/program.h"
+#include "tessera/ops/value.h"
+
+namespace tessera {
+
+enum class Kind : uint8_t {
+  kPointwise,  // a body; deferred and fused
+  kReduction,  // map / combine / finish
+  kView,       // metadata only
+  kKernel,     // its own kernel in each backend
+  kComposite,  // calls other operators
+};
+
+// How the dtype a pointwise operator computes in, and that of its result, follow from its inputs.
+enum class TypeRule : uint8_t {
+  kPromote,       // common dtype of the inputs
+  kPromoteFloat,  // the same, integers become the default float dtype
+  kSame,          // that of the first tensor
+  kCompare,       // computes in the common dtype, result is bool
+  kBool,          // sources converted to bool, result bool
+};
+
+enum class Autocast : uint8_t { kNone, kLower, kFloat32, kPromote };
+
+enum Forms : uint8_t {
+  kFunction = 1,
+  kMethod = 2,
+  kInplace = 4,  // `name_`, writes self
+  kOut = 8,      // `out=`
+};
+
+struct Call;      // ops/call.h: what run() sees
+struct Backward;  // ops/call.h: what backward() sees
+
+// One sample of the generic tests: argument texts in Python, in which T(2,3) is a random tensor.
+struct Sample {
+  const char* args;
+};
+
+struct OpRecord {
+  // name(arguments) -> results, in the grammar of ops/schema.h.
+  const char* schema;
+  const char* doc = "";
+  // Python, run by the documentation test.
+  const char* example = "";
+  Kind kind = Kind::kComposite;
+  TypeRule types = TypeRule::kPromote;
+  uint8_t forms = kFunction | kMethod;
+
+  // Pointwise: the body, or a choice of one by the arguments. Tensor arguments and Tensor|Scalar
+  // arguments are its sources in order, Scalar arguments its scalars.
+  const PointwiseBody* body = nullptr;
+  const PointwiseBody* (*choose)(Args) = nullptr;
+
+  // Every other kind: computes the result.
+  Outputs (*run)(const Call&) = nullptr;
+
+  // Names of what backward reads, by words: arguments, or "result". Nothing else is kept.
+  const char* saves = "";
+  // Gradient of each differentiable tensor argument as expressions over operators.
+  void (*backward)(Backward&) = nullptr;
+
+  Autocast autocast = Autocast::kNone;
+  // May raise by its data (division of integers by zero): never deferred.
+  bool raises_on_data = false;
+  // Its result depends on a random draw: generic tests compare shapes only.
+  bool random = false;
+  // Its gradient is deliberately absent (comparison, rounding).
+  bool not_differentiable = false;
+  // Mean-time names in Python's operator protocol, by words: "__add__ __radd__".
+  const char* operators = "";
+  std::initializer_list<Sample> samples = {};
+};
+
+struct ArgSpec {
+  enum class Type : uint8_t {
+    kTensor,
+    kTensorOrScalar,
+    kScalar,
+    kInt,
+    kFloat,
+    kBool,
+    kInts,       // int[]
+    kTensors,    // Tensor[]
+    kDType,
+    kDevice,
+    kString,
+  };
+  std::string name;
+  Type type;
+  bool optional = false;      // None is allowed
+  bool keyword_only = false;
+  bool varargs = false;       // int...: x.view(2, 3) as well as x.view((2, 3))
+  bool one_int = false;       // int[1]: a single int is a list of one
+  bool has_default = false;
+  Value default_value;
+  std::string default_text;
+  bool saved = false;
+};
+
+// A record with its schema parsed, as the call path uses it.
+struct Op {
+  const OpRecord* record;
+  std::string name;
+  std::string family;  // folder of its record
+  std::vector<ArgSpec> args;
+  int num_outputs = 1;
+  int self_index = -1;    // argument an in-place form writes
+  bool saves_result = false;
+  bool has_gradient = false;
+  bool writes_self = false;  // named with a trailing underscore: in-place by itself
+  Kind kind;
+  int id;
+};
+
+// Registers at load time; see TS_OP.
+struct RegisterOp {
+  RegisterOp(const char* file, OpRecord record);
+};
+
+// All overloads of a name, in order of registration; empty when there is none.
+std::span<const Op* const> find_ops(std::string_view name);
+// The only overload of a name, or a named one; raises when there is none.
+const Op& get_op(std::string_view name);
+const std::vector<const Op*>& all_ops();
+
+#define TS_CONCAT_(a, b) a##b
+#define TS_CONCAT(a, b) TS_CONCAT_(a, b)
+#define TS_OP(...)                                                         \
+  static const ::tessera::RegisterOp TS_CONCAT(register_op_, __COUNTER__)( \
+      __FILE__, ::tessera::OpRecord{__VA_ARGS__})
+
+}  // namespace tessera

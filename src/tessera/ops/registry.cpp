@@ -1,0 +1,79 @@
+#include <deque>
+#include <map>
+
+#include "tessera/ops/record.h"
+#include "tessera/ops/schema.h"
+
+namespace tessera {
+
+namespace {
+
+struct Registry {
+  std::deque<OpRecord> records;
+  std::deque<Op> ops;
+  std::vector<const Op*> all;
+  std::map<std::string, std::vector<const Op*>, std::less<>> by_name;
+};
+
+// Built by static constructors of the record files, read-only afterwards.
+Registry& registry() {
+  static Registry r;
+  return r;
+}
+
+std::string family_of(std::string_view file) {
+  size_t slash = file.rfind('/');
+  size_t before = file.rfind('/', slash - 1);
+  return std::string(file.substr(before + 1, slash - before - 1));
+}
+
+void mark_saved(Op& op, std::string_view words) {
+  while (!words.empty()) {
+    size_t space = words.find(' ');
+    std::string_view word = words.substr(0, space);
+    words = space == std::string_view::npos ? std::string_view() : words.substr(space + 1);
+    if (word.empty()) continue;
+    bool found = word == "result";
+    op.saves_result |= found;
+    for (ArgSpec& a : op.args) {
+      if (a.name != word) continue;
+      a.saved = true;
+      found = true;
+    }
+    TS_ASSERT(found, "record of ", op.name, " saves an unknown argument: ", word);
+  }
+}
+
+}  // namespace
+
+RegisterOp::RegisterOp(const char* file, OpRecord record) {
+  Registry& r = registry();
+  r.records.push_back(record);
+  Op& op = r.ops.emplace_back();
+  op.record = &r.records.back();
+  op.family = family_of(file);
+  op.kind = record.kind;
+  op.id = static_cast<int>(r.all.size());
+  parse_schema(record.schema, op);
+  mark_saved(op, record.saves);
+  op.writes_self = op.name.back() == '_' && op.self_index >= 0;
+  op.has_gradient = record.backward != nullptr;
+  r.all.push_back(&op);
+  r.by_name[op.name].push_back(&op);
+}
+
+std::span<const Op* const> find_ops(std::string_view name) {
+  auto it = registry().by_name.find(name);
+  if (it == registry().by_name.end()) return {};
+  return it->second;
+}
+
+const Op& get_op(std::string_view name) {
+  auto ops = find_ops(name);
+  TS_CHECK_IMPLEMENTED(!ops.empty(), "there is no operator named ", name);
+  return *ops.front();
+}
+
+const std::vector<const Op*>& all_ops() { return registry().all; }
+
+}  // namespace tessera

@@ -1,0 +1,125 @@
+#include "tessera/ops/schema.h"
+
+#include <charconv>
+#include <deque>
+
+namespace tessera {
+
+namespace {
+
+// Default strings and lists must outlive the parse: the specs point into them.
+std::deque<std::string>& kept_strings() {
+  static std::deque<std::string> strings;
+  return strings;
+}
+
+std::string_view trim(std::string_view s) {
+  while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
+  while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
+  return s;
+}
+
+struct TypeName {
+  std::string_view text;
+  ArgSpec::Type type;
+};
+constexpr TypeName kTypes[] = {
+    {"Tensor|Scalar", ArgSpec::Type::kTensorOrScalar},
+    {"Tensor[]", ArgSpec::Type::kTensors},
+    {"Tensor", ArgSpec::Type::kTensor},
+    {"Scalar", ArgSpec::Type::kScalar},
+    {"int[1]", ArgSpec::Type::kInts},
+    {"int[]", ArgSpec::Type::kInts},
+    {"int...", ArgSpec::Type::kInts},
+    {"int", ArgSpec::Type::kInt},
+    {"float", ArgSpec::Type::kFloat},
+    {"bool", ArgSpec::Type::kBool},
+    {"dtype", ArgSpec::Type::kDType},
+    {"device", ArgSpec::Type::kDevice},
+    {"str", ArgSpec::Type::kString},
+};
+
+Value parse_default(std::string_view text, ArgSpec::Type type) {
+  if (text == "None") return Value();
+  if (text == "True") return Value(true);
+  if (text == "False") return Value(false);
+  if (text.front() == '"') {
+    kept_strings().emplace_back(text.substr(1, text.size() - 2));
+    return Value(std::string_view(kept_strings().back()));
+  }
+  if (text == "()" || text == "[]") return Value(std::span<const int64_t>());
+  if (type == ArgSpec::Type::kFloat || text.find_first_of(".e") != std::string_view::npos) {
+    double v = 0;
+    auto [p, ec] = std::from_chars(text.data(), text.data() + text.size(), v);
+    TS_ASSERT(ec == std::errc() && p == text.data() + text.size(), "default ", text);
+    return Value(v);
+  }
+  int64_t v = 0;
+  auto [p, ec] = std::from_chars(text.data(), text.data() + text.size(), v);
+  TS_ASSERT(ec == std::errc() && p == text.data() + text.size(), "default ", text);
+  return Value(v);
+}
+
+ArgSpec parse_arg(std::string_view text) {
+  ArgSpec spec;
+  size_t space = text.find(' ');
+  TS_ASSERT(space != std::string_view::npos, "schema argument ", text);
+  std::string_view type = text.substr(0, space);
+  std::string_view name = trim(text.substr(space + 1));
+  if (type.back() == '?') {
+    spec.optional = true;
+    type.remove_suffix(1);
+  }
+  bool known = false;
+  for (const TypeName& t : kTypes) {
+    if (t.text != type) continue;
+    spec.type = t.type;
+    known = true;
+    break;
+  }
+  TS_ASSERT(known, "schema type ", type);
+  spec.varargs = type == "int...";
+  spec.one_int = type == "int[1]" || spec.varargs;
+  if (size_t eq = name.find('='); eq != std::string_view::npos) {
+    spec.has_default = true;
+    spec.default_text = std::string(name.substr(eq + 1));
+    spec.default_value = parse_default(spec.default_text, spec.type);
+    name = name.substr(0, eq);
+  }
+  spec.name = std::string(name);
+  return spec;
+}
+
+}  // namespace
+
+void parse_schema(std::string_view text, Op& op) {
+  size_t open = text.find('(');
+  size_t arrow = text.rfind("->");
+  TS_ASSERT(open != std::string_view::npos && arrow != std::string_view::npos, "schema ", text);
+  size_t close = text.rfind(')', arrow);
+  std::string_view name = text.substr(0, open);
+  op.name = std::string(name.substr(0, name.find('.')));
+  std::string_view args = text.substr(open + 1, close - open - 1);
+  bool keyword_only = false;
+  while (!args.empty()) {
+    size_t comma = args.find(',');
+    std::string_view one = trim(args.substr(0, comma));
+    args = comma == std::string_view::npos ? std::string_view() : args.substr(comma + 1);
+    if (one.empty()) continue;
+    if (one == "*") {
+      keyword_only = true;
+      continue;
+    }
+    ArgSpec spec = parse_arg(one);
+    spec.keyword_only = keyword_only;
+    op.args.push_back(std::move(spec));
+  }
+  std::string_view results = trim(text.substr(arrow + 2));
+  op.num_outputs = 1;
+  for (char c : results) op.num_outputs += c == ',';
+  for (size_t i = 0; i < op.args.size(); ++i)
+    if (op.args[i].type == ArgSpec::Type::kTensor && op.self_index < 0)
+      op.self_index = static_cast<int>(i);
+}
+
+}  // namespace tessera

@@ -1,0 +1,48 @@
+#include "tessera/gen/ops.h"
+#include "tessera/ops/loops.h"
+
+namespace tessera {
+
+TS_BODY(exp, "t", 't', 0, (TS_FLOATS), return exp(a);)
+TS_OP(.schema = "exp(Tensor self) -> Tensor",
+      .doc = "The exponential of each element.",
+      .example = "torch.exp(torch.tensor([0.0, 1.0]))",
+      .kind = Kind::kPointwise,
+      .types = TypeRule::kPromoteFloat,
+      .forms = kFunction | kMethod | kInplace | kOut,
+      .body = &exp_body,
+      .saves = "result",
+      .backward = [](Backward& b) { b.set(0, op::mul(b.grad, b.result)); },
+      .samples = {{"T(3, 4)"}, {"T()"}, {"T(0, 3)"}});
+
+TS_BODY(neg, "t", 't', 0, (TS_NUMBERS), return -a;)
+TS_OP(.schema = "neg(Tensor self) -> Tensor",
+      .doc = "Each element with its sign changed.",
+      .example = "torch.neg(torch.tensor([1.0, -2.0]))",
+      .kind = Kind::kPointwise,
+      .forms = kFunction | kMethod | kInplace | kOut,
+      .body = &neg_body,
+      .backward = [](Backward& b) { b.set(0, op::neg(b.grad)); },
+      .operators = "__neg__",
+      .samples = {{"T(3, 4)"}, {"T()"}});
+
+TS_BODY(relu, "t", 't', 0, (TS_NUMBERS), return a <= T(0) ? T(0) : a;)
+TS_OP(.schema = "relu(Tensor self) -> Tensor",
+      .doc = "Each element, or 0 where it is negative.",
+      .example = "torch.relu(torch.tensor([-1.0, 2.0]))",
+      .kind = Kind::kPointwise,
+      .forms = kFunction | kMethod | kInplace | kOut,
+      .body = &relu_body,
+      .saves = "result",
+      .backward = [](Backward& b) { b.set(0, op::_relu_backward(b.grad, b.result)); },
+      .samples = {{"T(3, 4)"}, {"T()"}});
+
+TS_BODY(relu_backward, "tt", 't', 0, (TS_FLOATS), return b <= T(0) ? T(0) : a;)
+TS_OP(.schema = "_relu_backward(Tensor grad, Tensor result) -> Tensor",
+      .kind = Kind::kPointwise,
+      .forms = kFunction,
+      .body = &relu_backward_body,
+      .saves = "result",
+      .backward = [](Backward& b) { b.set(0, op::_relu_backward(b.grad, b.tensor(1))); });
+
+}  // namespace tessera

@@ -1,0 +1,106 @@
+// An argument of an operator, as the binder and the C++ functions hand it over: borrowed, untyped
+// beyond a tag, cheap to fill.
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "tessera/tensor/tensor.h"
+
+namespace tessera {
+
+// A Python or C++ number.
+struct Scalar {
+  enum class Kind : uint8_t { kBool, kInt, kDouble };
+  Kind kind = Kind::kInt;
+  union {
+    int64_t i;
+    double d;
+  };
+
+  Scalar() : i(0) {}
+  Scalar(bool v) : kind(Kind::kBool), i(v) {}
+  Scalar(int v) : i(v) {}
+  Scalar(int64_t v) : i(v) {}
+  Scalar(double v) : kind(Kind::kDouble), d(v) {}
+  Scalar(float v) : kind(Kind::kDouble), d(v) {}
+
+  bool is_double() const { return kind == Kind::kDouble; }
+  double to_double() const { return is_double() ? d : static_cast<double>(i); }
+  int64_t to_int() const { return is_double() ? static_cast<int64_t>(d) : i; }
+  // The dtype it has in type promotion: bool, int64 or the default float dtype.
+  DType dtype() const;
+};
+
+struct Value {
+  enum class Tag : uint8_t {
+    kNone,
+    kTensor,
+    kScalar,  // also int, float and bool arguments
+    kInts,
+    kTensors,
+    kDType,
+    kDevice,
+    kString,
+  };
+  Tag tag = Tag::kNone;
+  union {
+    const TensorBase* tensor;  // borrowed
+    Scalar scalar;
+    std::span<const int64_t> ints;
+    std::span<const TensorBase> tensors;
+    DType dtype;
+    Device device;
+    std::string_view string;
+  };
+
+  Value() : scalar() {}
+  Value(std::nullopt_t) : Value() {}
+  Value(const TensorBase& t) : tag(t.defined() ? Tag::kTensor : Tag::kNone), tensor(&t) {}
+  Value(Scalar s) : tag(Tag::kScalar), scalar(s) {}
+  Value(bool v) : Value(Scalar(v)) {}
+  Value(int v) : Value(Scalar(v)) {}
+  Value(int64_t v) : Value(Scalar(v)) {}
+  Value(double v) : Value(Scalar(v)) {}
+  Value(std::span<const int64_t> v) : tag(Tag::kInts), ints(v) {}
+  Value(const Dims& v) : Value(v.span()) {}
+  Value(std::span<const TensorBase> v) : tag(Tag::kTensors), tensors(v) {}
+  Value(DType t) : tag(Tag::kDType), dtype(t) {}
+  Value(Device d) : tag(Tag::kDevice), device(d) {}
+  Value(std::string_view s) : tag(Tag::kString), string(s) {}
+  Value(const char* s) : Value(std::string_view(s)) {}
+  template <class T>
+  Value(const std::optional<T>& v) : Value() {
+    if (v) *this = Value(*v);
+  }
+
+  bool is_none() const { return tag == Tag::kNone; }
+  bool is_tensor() const { return tag == Tag::kTensor; }
+  bool is_scalar() const { return tag == Tag::kScalar; }
+};
+
+using Args = std::span<const Value>;
+
+// What an operator returns: nearly always one tensor.
+class Outputs {
+ public:
+  Outputs() = default;
+  Outputs(TensorBase t) : size_(1) { items_[0] = std::move(t); }
+  Outputs(TensorBase a, TensorBase b) : size_(2) {
+    items_[0] = std::move(a);
+    items_[1] = std::move(b);
+  }
+  int size() const { return size_; }
+  TensorBase& operator[](int i) { return items_[i]; }
+  const TensorBase& operator[](int i) const { return items_[i]; }
+  TensorBase take() { return std::move(items_[0]); }
+  std::span<TensorBase> span() { return {items_, static_cast<size_t>(size_)}; }
+
+ private:
+  int size_ = 0;
+  TensorBase items_[4];
+};
+
+DType default_dtype();
+void set_default_dtype(DType dtype);
+
+}  // namespace tessera

@@ -1,0 +1,59 @@
+// Memory that tensors share. While its content is only pending, a storage has no memory yet.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "tessera/base/device.h"
+#include "tessera/base/ref.h"
+
+namespace tessera {
+
+namespace fuse {
+class Stream;
+}
+
+class Storage final : public RefCounted {
+ public:
+  Storage(Device device, size_t nbytes) : device(device), nbytes(nbytes) {}
+  ~Storage();
+
+  const Device device;
+  size_t nbytes;
+  void* data = nullptr;
+
+  // Bumped by every in-place write; autograd compares it with what it saved.
+  std::atomic<uint32_t> version{0};
+
+  // How `data` is given back: the allocator's handle, or the foreign owner's release function.
+  void* owner = nullptr;
+  void (*release)(void* owner) = nullptr;
+
+  // Its address has left us or came from outside: an operator that touches it runs when called.
+  // Set once, never cleared.
+  std::atomic<bool> exposed{false};
+
+  // Note [Pending state of a storage]
+  // `pending` is the stream whose work still reads or writes this storage, null when there is none;
+  // readable without a lock. The fields below are guarded by that stream's lock.
+  //   pending_refs  references held by pending work: use_count() - pending_refs is the number of
+  //                 owners outside
+  //   pending_writes  pending operators that write it
+  //   value         the pending operator whose result is its content, -1 if that is in memory
+  //   charged       bytes charged to the allocator for memory it will need
+  std::atomic<fuse::Stream*> pending{nullptr};
+  uint32_t pending_refs = 0;
+  uint32_t pending_writes = 0;
+  int32_t value = -1;
+  size_t charged = 0;
+  bool hidden = false;  // only pending work keeps it: not counted as allocated
+
+  bool owned_outside() const { return use_count() > pending_refs; }
+};
+
+// Gives `storage` memory now: host memory, or device memory ordered on the current stream (or on
+// `stream`, where pending work of another thread's runs).
+void allocate(Storage& storage);
+void allocate_on(Storage& storage, void* stream);
+
+}  // namespace tessera

@@ -1,0 +1,161 @@
+#include "tessera/tensor/tensor.h"
+
+#include <limits>
+
+namespace tessera {
+
+void (*release_python_object)(void*) = nullptr;
+void (*release_pending_storage)(Storage*) = nullptr;
+
+namespace {
+
+bool row_major(const Dims& sizes, const Dims& strides) {
+  int64_t expected = 1;
+  for (int d = sizes.ndim() - 1; d >= 0; --d) {
+    if (sizes[d] == 0) return true;
+    if (sizes[d] == 1) continue;
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+size_t bytes_spanned(const Dims& sizes, const Dims& strides, DType dtype) {
+  int64_t last = 0;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 0) return 0;
+    last += (sizes[d] - 1) * strides[d];
+  }
+  return static_cast<size_t>(last + 1) * itemsize(dtype);
+}
+
+}  // namespace
+
+TensorImpl::TensorImpl(Ref<Storage> s, DType t, Dims size, Dims stride, int64_t off)
+    : storage(std::move(s)),
+      offset(off),
+      dtype(t),
+      sizes(std::move(size)),
+      strides(std::move(stride)) {
+  numel = 1;
+  for (int64_t n : sizes) numel *= n;
+  contiguous = row_major(sizes, strides);
+}
+
+TensorImpl::~TensorImpl() {
+  if (owns_python) release_python_object(python);
+  if (storage->pending.load(std::memory_order_acquire)) release_pending_storage(storage.release());
+}
+
+int64_t TensorBase::size(int64_t d) const { return impl_->sizes[wrap_dim(d, dim())]; }
+
+Dims contiguous_strides(const Dims& sizes) {
+  Dims strides(sizes.size());
+  int64_t step = 1;
+  for (int d = sizes.ndim() - 1; d >= 0; --d) {
+    strides[d] = step;
+    step *= std::max<int64_t>(sizes[d], 1);
+  }
+  return strides;
+}
+
+int64_t checked_numel(const Dims& sizes, DType dtype) {
+  int64_t numel = 1;
+  int64_t span = 1;  // strides are built from sizes with zeros counted as ones
+  for (int64_t n : sizes) {
+    TS_CHECK(n >= 0, "Trying to create tensor with negative dimension ", n, ": ", sizes);
+    bool overflow = __builtin_mul_overflow(span, std::max<int64_t>(n, 1), &span);
+    int64_t bytes;
+    overflow |= __builtin_mul_overflow(span, static_cast<int64_t>(itemsize(dtype)), &bytes);
+    TS_CHECK(!overflow, "Storage size calculation overflowed with sizes=", sizes);
+    numel *= n;
+  }
+  return numel;
+}
+
+TensorBase new_unallocated(const Dims& sizes, DType dtype, Device device) {
+  int64_t numel = checked_numel(sizes, dtype);
+  auto storage =
+      Ref<Storage>::make(device, static_cast<size_t>(numel) * itemsize(dtype));
+  return TensorBase(
+      Ref<TensorImpl>::make(std::move(storage), dtype, sizes, contiguous_strides(sizes), 0));
+}
+
+TensorBase new_empty(const Dims& sizes, DType dtype, Device device) {
+  TensorBase t = new_unallocated(sizes, dtype, device);
+  allocate(t.storage());
+  return t;
+}
+
+TensorBase new_empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device device) {
+  checked_numel(sizes, dtype);
+  auto storage = Ref<Storage>::make(device, bytes_spanned(sizes, strides, dtype));
+  allocate(*storage);
+  return TensorBase(Ref<TensorImpl>::make(std::move(storage), dtype, sizes, strides, 0));
+}
+
+TensorBase alias(const TensorBase& t, Dims sizes, Dims strides, int64_t offset) {
+  auto impl = Ref<TensorImpl>::make(t.impl()->storage, t.dtype(), std::move(sizes),
+                                    std::move(strides), offset);
+  return TensorBase(std::move(impl));
+}
+
+TensorBase from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, Device device,
+                     void* owner, void (*release)(void*)) {
+  auto storage = Ref<Storage>::make(device, bytes_spanned(sizes, strides, dtype));
+  storage->data = data;
+  storage->owner = owner;
+  storage->release = release;
+  storage->exposed.store(true, std::memory_order_relaxed);
+  return TensorBase(Ref<TensorImpl>::make(std::move(storage), dtype, sizes, strides, 0));
+}
+
+int wrap_dim(int64_t d, int ndim) {
+  int n = std::max(ndim, 1);  // a 0-d tensor has the dimensions 0 and -1
+  TS_CHECK_INDEX(d >= -n && d < n, "Dimension out of range (expected to be in range of [", -n, ", ",
+                 n - 1, "], but got ", d, ")");
+  return static_cast<int>(d < 0 ? d + n : d);
+}
+
+int64_t wrap_dim_in_place(int64_t d, int ndim) { return wrap_dim(d, ndim); }
+
+Dims broadcast_shapes(const Dims& a, const Dims& b) {
+  size_t n = std::max(a.size(), b.size());
+  Dims out(n);
+  for (size_t i = 0; i < n; ++i) {
+    int64_t x = i < n - a.size() ? 1 : a[i - (n - a.size())];
+    int64_t y = i < n - b.size() ? 1 : b[i - (n - b.size())];
+    TS_CHECK(x == y || x == 1 || y == 1, "The size of tensor a (", x,
+             ") must match the size of tensor b (", y, ") at non-singleton dimension ", i);
+    out[i] = x == 1 ? y : x;
+  }
+  return out;
+}
+
+Dims broadcast_strides(const Dims& sizes, const Dims& strides, const Dims& to) {
+  Dims out(to.size());
+  size_t lead = to.size() - sizes.size();
+  for (size_t i = 0; i < sizes.size(); ++i)
+    out[lead + i] = sizes[i] == 1 && to[lead + i] != 1 ? 0 : strides[i];
+  return out;
+}
+
+bool has_internal_overlap(const Dims& sizes, const Dims& strides) {
+  // Sort dimensions by stride; each must step over all that the smaller ones span. A geometry that
+  // fails this could still be free of overlap, and no view operator of ours makes such a one.
+  Dims order;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 0) return false;
+    if (sizes[d] > 1) order.push_back(static_cast<int64_t>(d));
+  }
+  std::sort(order.begin(), order.end(),
+            [&](int64_t x, int64_t y) { return strides[x] < strides[y]; });
+  int64_t span = 0;
+  for (int64_t d : order) {
+    if (strides[d] <= span) return true;
+    span += (sizes[d] - 1) * strides[d];
+  }
+  return false;
+}
+
+}  // namespace tessera

@@ -1,0 +1,107 @@
+// The tensor: a strided view over a storage. TensorBase is a handle that the core passes around;
+// the C++ face's Tensor (tessera/tessera.h) derives from it and adds the operators as methods.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "tessera/base/device.h"
+#include "tessera/base/dims.h"
+#include "tessera/base/dtype.h"
+#include "tessera/base/ref.h"
+#include "tessera/tensor/storage.h"
+
+namespace tessera {
+
+// What autograd keeps for a tensor that takes part; made by autograd/, opaque here.
+struct AutogradMeta {
+  virtual ~AutogradMeta() = default;
+};
+
+class TensorImpl final : public RefCounted {
+ public:
+  TensorImpl(Ref<Storage> storage, DType dtype, Dims sizes, Dims strides, int64_t offset);
+  ~TensorImpl();
+
+  Ref<Storage> storage;
+  int64_t offset;  // in elements
+  int64_t numel;
+  DType dtype;
+  bool contiguous;          // row-major without gaps
+  bool requires_grad = false;  // a leaf that wants one, or a result with a grad_fn
+  bool is_view = false;        // made by a view operator
+  bool owns_python = false;    // see python/src/tensor_object.h
+  void* python = nullptr;      // the one Python object of this tensor, if there is one
+  Dims sizes;
+  Dims strides;
+  std::unique_ptr<AutogradMeta> autograd;
+
+  Device device() const { return storage->device; }
+};
+
+// Called when the last reference goes while Python's object is kept alive by the tensor.
+extern void (*release_python_object)(void* object);
+// Takes over one outside reference to a storage that has pending work (fuse/ sets it): the count has
+// to fall under the stream's lock, because what the stream keeps depends on it.
+extern void (*release_pending_storage)(Storage* storage);
+
+class TensorBase {
+ public:
+  TensorBase() = default;
+  explicit TensorBase(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+  bool defined() const { return static_cast<bool>(impl_); }
+  explicit operator bool() const = delete;
+  TensorImpl* impl() const { return impl_.get(); }
+  const Ref<TensorImpl>& ref() const { return impl_; }
+
+  int dim() const { return impl_->sizes.ndim(); }
+  const Dims& sizes() const { return impl_->sizes; }
+  const Dims& strides() const { return impl_->strides; }
+  int64_t size(int64_t d) const;
+  int64_t numel() const { return impl_->numel; }
+  DType dtype() const { return impl_->dtype; }
+  Device device() const { return impl_->device(); }
+  int64_t storage_offset() const { return impl_->offset; }
+  Storage& storage() const { return *impl_->storage; }
+  bool is_contiguous() const { return impl_->contiguous; }
+  bool requires_grad() const { return impl_->requires_grad; }
+  bool is_same(const TensorBase& o) const { return impl_.get() == o.impl_.get(); }
+  size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(dtype()); }
+
+  // Address of the first element once memory is there; the caller has made pending work run.
+  char* raw() const {
+    return static_cast<char*>(impl_->storage->data) +
+           impl_->offset * static_cast<int64_t>(itemsize(impl_->dtype));
+  }
+
+ private:
+  Ref<TensorImpl> impl_;
+};
+
+Dims contiguous_strides(const Dims& sizes);
+// The product of sizes; raises when it or the byte size leaves 64 bits.
+int64_t checked_numel(const Dims& sizes, DType dtype);
+
+// A tensor with a storage of its own and no memory yet.
+TensorBase new_unallocated(const Dims& sizes, DType dtype, Device device);
+// ... with memory of undefined content.
+TensorBase new_empty(const Dims& sizes, DType dtype, Device device);
+TensorBase new_empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device device);
+// A view of the same storage; no autograd.
+TensorBase alias(const TensorBase& t, Dims sizes, Dims strides, int64_t offset);
+// Memory that somebody else owns: exposed for life.
+TensorBase from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, Device device,
+                     void* owner, void (*release)(void*));
+
+// "x[i] means dimension i": negative dimensions count from the end; raises IndexError.
+int wrap_dim(int64_t d, int ndim);
+int64_t wrap_dim_in_place(int64_t d, int ndim);
+// PyTorch's broadcast of two shapes; raises with its wording.
+Dims broadcast_shapes(const Dims& a, const Dims& b);
+// Strides of `t` over a broadcast shape.
+Dims broadcast_strides(const Dims& sizes, const Dims& strides, const Dims& to);
+
+// Does some element of this geometry lie in the place of another one?
+bool has_internal_overlap(const Dims& sizes, const Dims& strides);
+
+}  // namespace tessera

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Derives from the records' schema lines what C++ cannot: declarations per family, the C++ face's
+methods, and the Python stub. Writes a file only when its text changed, so that nothing rebuilds
+for no reason."""
+
+import argparse
+import pathlib
+import re
+
+STRING = r'"(?:[^"\\]|\\.)*"'
+FORMS = {"kFunction": 1, "kMethod": 2, "kInplace": 4, "kOut": 8}
+DEFAULT_FORMS = 3
+
+CPP_TYPES = {
+    "Tensor": ("const TensorBase&", "const TensorBase&"),
+    "Tensor|Scalar": ("const Value&", "const Value&"),
+    "Scalar": ("Scalar", "std::optional<Scalar>"),
+    "int": ("int64_t", "std::optional<int64_t>"),
+    "float": ("double", "std::optional<double>"),
+    "bool": ("bool", "std::optional<bool>"),
+    "int[]": ("std::span<const int64_t>", "std::optional<std::span<const int64_t>>"),
+    "Tensor[]": ("std::span<const TensorBase>", "std::span<const TensorBase>"),
+    "dtype": ("DType", "std::optional<DType>"),
+    "device": ("Device", "std::optional<Device>"),
+    "str": ("std::string_view", "std::optional<std::string_view>"),
+}
+PY_TYPES = {
+    "Tensor": "Tensor",
+    "Tensor|Scalar": "Tensor | Number",
+    "Scalar": "Number",
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "int[]": "Sequence[int]",
+    "int[1]": "int | Sequence[int]",
+    "int...": "int | Sequence[int]",
+    "Tensor[]": "Sequence[Tensor]",
+    "dtype": "dtype",
+    "device": "device | str | int",
+    "str": "str",
+}
+
+
+class Arg:
+    def __init__(self, text, keyword_only):
+        kind, rest = text.split(" ", 1)
+        self.optional = kind.endswith("?")
+        self.schema_type = kind.rstrip("?")
+        self.kind = "int[]" if self.schema_type in ("int[1]", "int...") else self.schema_type
+        self.name, _, default = rest.partition("=")
+        self.name = self.name.strip()
+        self.default = default if _ else None
+        self.keyword_only = keyword_only
+
+    def cpp_type(self):
+        return CPP_TYPES[self.kind][1 if self.optional else 0]
+
+    def cpp_default(self):
+        d = self.default
+        if d is None:
+            return ""
+        if d == "None":
+            if self.kind == "Tensor":
+                return " = TensorBase()"
+            return " = Value()" if self.kind == "Tensor|Scalar" else " = std::nullopt"
+        if d in ("True", "False"):
+            d = d.lower()
+        elif d == "()":
+            d = "{}"
+        return f" = Scalar({d})" if self.kind == "Scalar" else f" = {d}"
+
+
+class Op:
+    def __init__(self, schema, forms, family, doc):
+        head, _, rest = schema.partition("(")
+        args, _, results = rest.rpartition("->")
+        args = args.strip()[:-1]
+        self.name = head.split(".")[0]
+        self.family = family
+        self.forms = forms
+        self.doc = doc
+        self.args = []
+        keyword_only = False
+        for text in filter(None, (a.strip() for a in args.split(","))):
+            if text == "*":
+                keyword_only = True
+            else:
+                self.args.append(Arg(text, keyword_only))
+        self.outputs = results.count(",") + 1
+
+    def params(self, defaults, skip_self=False):
+        args = self.args[1:] if skip_self else self.args
+        return ", ".join(a.cpp_type() + " " + a.name + (a.cpp_default() if defaults else "")
+                         for a in args)
+
+    def result(self):
+        return "TensorBase" if self.outputs == 1 else "Outputs"
+
+
+def read_records(folder):
+    ops = []
+    for file in sorted(folder.glob("*/*.cpp")):
+        text = file.read_text()
+        for block in re.split(r"^TS_OP\(", text, flags=re.M)[1:]:
+            field = re.search(r"\.schema\s*=\s*((?:" + STRING + r"\s*)+)", block)
+            schema = "".join(s[1:-1] for s in re.findall(STRING, field.group(1)))
+            schema = schema.replace('\\"', '"')
+            found = re.search(r"\.forms\s*=\s*([^,]+),", block)
+            forms = DEFAULT_FORMS
+            if found:
+                forms = sum(FORMS[w.strip()] for w in found.group(1).split("|"))
+            doc = re.search(r"\.doc\s*=\s*((?:" + STRING + r"\s*)+)", block)
+            doc = "".join(s[1:-1] for s in re.findall(STRING, doc.group(1))) if doc else ""
+            ops.append(Op(schema, forms, file.parent.name, doc))
+    return ops
+
+
+def function_text(op, inplace):
+    name = op.name + ("_" if inplace else "")
+    call = "dispatch_inplace" if inplace else "dispatch"
+    args = ", ".join(f"Value({a.name})" for a in op.args)
+    take = ".take()" if not inplace and op.outputs == 1 else ""
+    result = "TensorBase" if inplace else op.result()
+    return (f"{result} {name}({op.params(False)}) {{\n"
+            f'  static const Op& op = get_op("{op.name}");\n'
+            f"  Value args[] = {{{args}}};\n"
+            f"  return {call}(op, args){take};\n}}\n")
+
+
+HEAD = "// Derived from the records; not to be edited.\n"
+
+
+def family_files(family, ops):
+    declare = [HEAD + '#pragma once\n#include "tessera/ops/call.h"\n\nnamespace tessera::op {\n']
+    define = [HEAD + f'#include "tessera/gen/{family}.h"\n\nnamespace tessera::op {{\n']
+    for op in ops:
+        declare.append(f"{op.result()} {op.name}({op.params(True)});")
+        define.append(function_text(op, False))
+        if op.forms & FORMS["kInplace"]:
+            declare.append(f"TensorBase {op.name}_({op.params(True)});")
+            define.append(function_text(op, True))
+    declare.append("\n}  // namespace tessera::op\n")
+    define.append("}  // namespace tessera::op\n")
+    return "\n".join(declare), "\n".join(define)
+
+
+def face_file(ops):
+    """Methods of the C++ face's Tensor, and free functions beside them."""
+    methods, functions = [], []
+    seen = set()
+    for op in ops:
+        if op.outputs != 1 or op.name.startswith("_") or op.name in seen:
+            continue
+        seen.add(op.name)
+        passed = ", ".join(a.name for a in op.args)
+        if op.forms & FORMS["kFunction"]:
+            functions.append(f"inline Tensor {op.name}({op.params(True)}) "
+                             f"{{ return Tensor(op::{op.name}({passed})); }}")
+        if not op.args or op.args[0].kind != "Tensor":
+            continue
+        rest = ", ".join(["*this"] + [a.name for a in op.args[1:]])
+        params = op.params(True, skip_self=True)
+        if op.forms & FORMS["kMethod"]:
+            methods.append(f"  Tensor {op.name}({params}) const "
+                           f"{{ return Tensor(op::{op.name}({rest})); }}")
+        if op.forms & FORMS["kInplace"]:
+            methods.append(f"  Tensor {op.name}_({params}) const "
+                           f"{{ return Tensor(op::{op.name}_({rest})); }}")
+    return HEAD + "\n".join(methods) + "\n", HEAD + "\n".join(functions) + "\n"
+
+
+def stub_lines(op, method):
+    out = []
+    args = op.args[1:] if method else op.args
+    names = ["self"] if method else []
+    star = False
+    for a in args:
+        if a.keyword_only and not star:
+            names.append("*")
+            star = True
+        kind = PY_TYPES[a.schema_type] + (" | None" if a.optional else "")
+        vararg = a.schema_type == "int..."
+        text = f"*{a.name}: {kind}" if vararg else f"{a.name}: {kind}"
+        star |= vararg
+        names.append(text + (f" = {a.default}" if a.default is not None and not vararg else ""))
+    result = "Tensor" if op.outputs == 1 else "tuple[Tensor, ...]"
+    indent = "    " if method else ""
+    tail = [] if star else ["*"]
+    with_out = names + tail + ["out: Tensor | None = None"] if op.forms & FORMS["kOut"] else names
+    doc = f'\n{indent}    """{op.doc}"""\n{indent}    ...' if op.doc else " ..."
+    out.append(f"{indent}def {op.name}({', '.join(with_out)}) -> {result}:{doc}")
+    if op.forms & FORMS["kInplace"]:
+        out.append(f"{indent}def {op.name}_({', '.join(names)}) -> Tensor: ...")
+    return out
+
+
+def stub_files(ops):
+    """`_ops.pyi`: functions; the Tensor class's operator methods in `_tensor_ops.pyi`."""
+    head = ("# Derived from the records; not to be edited.\n"
+            "from collections.abc import Sequence\n"
+            "from tessera import Tensor, device, dtype\n\nNumber = bool | int | float\n\n")
+    functions = head
+    methods = head + "class TensorOperators:\n"
+    for op in ops:
+        if op.forms & FORMS["kFunction"]:
+            functions += "\n".join(stub_lines(op, False)) + "\n"
+        if op.forms & FORMS["kMethod"] and op.args and op.args[0].kind == "Tensor":
+            methods += "\n".join(stub_lines(op, True)) + "\n"
+    return functions, methods
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=pathlib.Path, required=True)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    ops = read_records(options.records)
+    families = sorted({op.family for op in ops})
+    gen = options.out / "tessera" / "gen"
+    umbrella = HEAD + "#pragma once\n"
+    for family in families:
+        header, source = family_files(family, [o for o in ops if o.family == family])
+        write(gen / f"{family}.h", header)
+        write(gen / f"{family}.cpp", source)
+        umbrella += f'#include "tessera/gen/{family}.h"\n'
+    write(gen / "ops.h", umbrella)
+    methods, functions = face_file(ops)
+    write(gen / "face_methods.inc", methods)
+    write(gen / "face_functions.inc", functions)
+    functions, methods = stub_files(ops)
+    write(options.out / "python" / "tessera" / "_ops.pyi", functions)
+    write(options.out / "python" / "tessera" / "_tensor_ops.pyi", methods)
+
+
+if __name__ == "__main__":
+    main()
