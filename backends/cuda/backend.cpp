@@ -1,0 +1,287 @@
+// The table.
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+#include "compile.h"
+#include "context.h"
+#include "copy.h"
+#include "group.h"
+#include "kernels.h"
+#include "reduce.h"
+
+namespace tessera::cuda {
+namespace {
+
+int device_count(const char** why) {
+  if (why) *why = nullptr;
+  auto none = [&](const char* reason) {
+    if (why) *why = reason;
+    return 0;
+  };
+  const char* reason = nullptr;
+  const DriverApi* cu = driver_api(&reason);
+  // Said first where it is the cause: with no visible device the driver's own error is riddling.
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  bool hidden = visible && (!*visible || !std::strcmp(visible, "-1"));
+  if (cu) {
+    int count = 0;
+    cu->cuDeviceGetCount(&count);
+    if (count > 0) return count < kMaxDevices ? count : kMaxDevices;
+    reason = "the NVIDIA driver found no device";
+  } else if (hidden && std::strstr(reason, "NO_DEVICE") == nullptr) {
+    hidden = false;
+  }
+  if (hidden)
+    return none(*visible ? "CUDA_VISIBLE_DEVICES is -1, which hides every device"
+                         : "CUDA_VISIBLE_DEVICES is set but empty, which hides every device");
+  return none(reason);
+}
+
+// Every entry begins by making its device current.
+template <class F>
+Status with(int ordinal, F f) {
+  Device* d = nullptr;
+  TS_TRY(acquire(ordinal, &d));
+  try {
+    return f(*d);
+  } catch (const std::exception& e) {
+    return fail(Code::kFailed, "CUDA backend: %s", e.what());
+  }
+}
+
+Status device_props(int device, DeviceProps* out) {
+  return with(device, [&](Device& d) {
+    const DriverApi& cu = driver();
+    *out = {};
+    TS_TRY(check(d, cu.cuDeviceGetName(out->name, sizeof out->name, d.device), "device_props"));
+    size_t total = 0;
+    TS_TRY(check(d, cu.cuDeviceTotalMem(&total, d.device), "device_props"));
+    out->major = d.arch / 10;
+    out->minor = d.arch % 10;
+    out->total_memory = static_cast<int64_t>(total);
+    out->multiprocessors = d.multiprocessors;
+    out->warp_size = 32;
+    return ok();
+  });
+}
+
+Status memory_info(int device, int64_t* free, int64_t* total) {
+  return with(device, [&](Device& d) {
+    size_t f = 0, t = 0;
+    TS_TRY(check(d, driver().cuMemGetInfo(&f, &t), "memory_info"));
+    *free = static_cast<int64_t>(f);
+    *total = static_cast<int64_t>(t);
+    return ok();
+  });
+}
+
+Status allocate(int device, size_t bytes, void** out) {
+  return with(device, [&](Device& d) {
+    CUdeviceptr p = 0;
+    TS_TRY(check(d, driver().cuMemAlloc(&p, bytes ? bytes : 1), "allocate"));
+    *out = reinterpret_cast<void*>(p);
+    return ok();
+  });
+}
+
+Status deallocate(int device, void* p) {
+  return with(device, [&](Device& d) {
+    return check(d, driver().cuMemFree(reinterpret_cast<CUdeviceptr>(p)), "deallocate");
+  });
+}
+
+// Page-locked for every device; any context will do to ask for it.
+Status host_allocate(size_t bytes, void** out) {
+  return with(0, [&](Device& d) {
+    return check(d,
+                 driver().cuMemHostAlloc(out, bytes ? bytes : 1,
+                                         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+                 "host_allocate");
+  });
+}
+
+Status host_deallocate(void* p) {
+  return with(0, [&](Device& d) { return check(d, driver().cuMemFreeHost(p), "host_deallocate"); });
+}
+
+Status stream_create(int device, int priority, StreamHandle* out) {
+  return with(device, [&](Device& d) {
+    CUstream s = nullptr;
+    TS_TRY(check(d, driver().cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, priority),
+                 "stream_create"));
+    *out = s;
+    return ok();
+  });
+}
+
+Status stream_destroy(int device, StreamHandle s) {
+  return with(device, [&](Device& d) {
+    if (!s) return ok();
+    CUstream stream = static_cast<CUstream>(s);
+    TS_TRY(check(d, driver().cuStreamSynchronize(stream), "stream_destroy"));
+    forget_matmul_workspace(d, stream);
+    return check(d, driver().cuStreamDestroy(stream), "stream_destroy");
+  });
+}
+
+Status stream_query(int device, StreamHandle s) {
+  return with(device, [&](Device& d) {
+    return check(d, driver().cuStreamQuery(stream_of(d, s)), "stream_query");
+  });
+}
+
+Status stream_synchronize(int device, StreamHandle s) {
+  return with(device, [&](Device& d) {
+    TS_TRY(check(d, driver().cuStreamSynchronize(stream_of(d, s)), "stream_synchronize"));
+    return take_data_error(d);
+  });
+}
+
+Status device_synchronize(int device) {
+  return with(device, [&](Device& d) {
+    TS_TRY(check(d, driver().cuCtxSynchronize(), "device_synchronize"));
+    return take_data_error(d);
+  });
+}
+
+Status event_create(int device, bool timing, EventHandle* out) {
+  return with(device, [&](Device& d) {
+    CUevent e = nullptr;
+    unsigned flags = timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
+    TS_TRY(check(d, driver().cuEventCreate(&e, flags), "event_create"));
+    *out = e;
+    return ok();
+  });
+}
+
+Status event_destroy(int device, EventHandle e) {
+  return with(device, [&](Device& d) {
+    return check(d, driver().cuEventDestroy(static_cast<CUevent>(e)), "event_destroy");
+  });
+}
+
+Status event_record(int device, EventHandle e, StreamHandle s) {
+  return with(device, [&](Device& d) {
+    return check(d, driver().cuEventRecord(static_cast<CUevent>(e), stream_of(d, s)),
+                 "event_record");
+  });
+}
+
+Status event_query(int device, EventHandle e) {
+  return with(device, [&](Device& d) {
+    return check(d, driver().cuEventQuery(static_cast<CUevent>(e)), "event_query");
+  });
+}
+
+Status event_synchronize(int device, EventHandle e) {
+  return with(device, [&](Device& d) {
+    TS_TRY(check(d, driver().cuEventSynchronize(static_cast<CUevent>(e)), "event_synchronize"));
+    return take_data_error(d);
+  });
+}
+
+Status event_elapsed_ms(int device, EventHandle begin, EventHandle end, float* out) {
+  return with(device, [&](Device& d) {
+    return check(d, driver().event_elapsed(out, static_cast<CUevent>(begin),
+                                           static_cast<CUevent>(end)),
+                 "event_elapsed_ms");
+  });
+}
+
+Status stream_wait_event(int device, StreamHandle s, EventHandle e) {
+  return with(device, [&](Device& d) {
+    return check(d, driver().cuStreamWaitEvent(stream_of(d, s), static_cast<CUevent>(e), 0),
+                 "stream_wait_event");
+  });
+}
+
+// The source of a host copy has always been read, or is page-locked and the caller's to keep, when
+// this returns; `source_stable` allows nothing more.
+Status copy(Exec exec, CopyKind kind, void* dst, const void* src, size_t bytes, bool) {
+  return with(exec.device, [&](Device& d) {
+    return copy_on(d, stream_of(d, exec.stream), kind, dst, src, bytes);
+  });
+}
+
+Status copy_peer(Exec exec, void* dst, int dst_device, const void* src, int src_device,
+                 size_t bytes) {
+  Device *to = nullptr, *from = nullptr;
+  TS_TRY(acquire(dst_device, &to));
+  TS_TRY(acquire(src_device, &from));
+  return with(exec.device, [&](Device& d) {
+    if (bytes == 0) return ok();
+    return check(d,
+                 driver().cuMemcpyPeerAsync(reinterpret_cast<CUdeviceptr>(dst), to->context,
+                                            reinterpret_cast<CUdeviceptr>(src), from->context,
+                                            bytes, stream_of(d, exec.stream)),
+                 "copy_peer");
+  });
+}
+
+Status run_group(Exec exec, const GroupProgram* program) {
+  return with(exec.device, [&](Device& d) {
+    return run_group_on(d, stream_of(d, exec.stream), *program);
+  });
+}
+
+Status run_reduce(Exec exec, const ReduceProgram* program) {
+  return with(exec.device, [&](Device& d) {
+    return run_reduce_on(d, stream_of(d, exec.stream), *program);
+  });
+}
+
+struct Named {
+  const char* name;
+  KernelFn run;
+};
+constexpr Named kKernels[] = {
+    {"matmul", run_matmul},           {"softmax", run_softmax},
+    {"log_softmax", run_log_softmax}, {"index_select", run_index_select},
+    {"index_add", run_index_add},     {"uniform", run_uniform},
+    {"normal", run_normal},           {"bernoulli", run_bernoulli},
+    {"random_int", run_random_int},
+};
+
+KernelFn find(const char* name) {
+  for (const Named& k : kKernels)
+    if (!std::strcmp(k.name, name)) return k.run;
+  return nullptr;
+}
+
+Status run_kernel(Exec exec, const char* name, const KernelArgs* args) {
+  KernelFn run = find(name);
+  if (!run) return fail(Code::kUnsupported, "%s is not implemented for CUDA", name);
+  return with(exec.device,
+              [&](Device& d) { return run(d, stream_of(d, exec.stream), *args); });
+}
+
+bool has_kernel(const char* name) { return find(name) != nullptr; }
+
+void compile_stats(int64_t* compiled, int64_t* from_cache) {
+  count_compilations(compiled, from_cache);
+}
+
+constexpr Backend kBackend = {
+    kBackendAbi,        "cuda",
+    device_count,       device_props,
+    memory_info,        allocate,
+    deallocate,         host_allocate,
+    host_deallocate,    stream_create,
+    stream_destroy,     stream_query,
+    stream_synchronize, device_synchronize,
+    event_create,       event_destroy,
+    event_record,       event_query,
+    event_synchronize,  event_elapsed_ms,
+    stream_wait_event,  copy,
+    copy_peer,          run_group,
+    run_reduce,         run_kernel,
+    has_kernel,         compile_stats,
+};
+
+}  // namespace
+}  // namespace tessera::cuda
+
+extern "C" __attribute__((visibility("default"))) const tessera::Backend* tessera_backend_v1() {
+  return &tessera::cuda::kBackend;
+}

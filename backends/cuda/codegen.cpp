@@ -1,0 +1,332 @@
+// The text of a group's kernel. Loads come first, then all instructions on each element, then
+// stores, so that a thread has its loads in flight together and an output may be its own input.
+#include "codegen.h"
+
+#include <vector>
+
+#include "prelude.h"
+
+namespace tessera::cuda {
+namespace {
+
+std::string num(int64_t v) { return std::to_string(v); }
+
+class GroupText {
+ public:
+  GroupText(const GroupProgram& g, const GroupPlan& plan) : g_(g), plan_(plan) {
+    word_imm_ = 1 + plan.num_operands;
+    word_dims_ = word_imm_ + g.num_immediates;
+    int dims = plan.mode == GroupMode::kTile ? 3 : 2 * (plan.ndim > 0 ? plan.ndim - 1 : 0);
+    word_strides_.resize(plan.num_operands, -1);
+    words_ = word_dims_ + dims;
+    for (int i = 0; i < plan.num_operands; ++i) {
+      if (!has_strides(i)) continue;
+      word_strides_[i] = words_;
+      words_ += plan.ndim;
+    }
+  }
+
+  std::string make() {
+    out_ = prelude_text();
+    out_ += plan_.wide ? "typedef uint64_t I; typedef int64_t O;\n"
+                       : "typedef uint32_t I; typedef int32_t O;\n";
+    out_ += "struct Params { unsigned long long w[" + num(words_) + "]; };\n";
+    bodies();
+    point();
+    if (plan_.mode == GroupMode::kTile) {
+      tile_kernel();
+    } else {
+      if (plan_.mode != GroupMode::kLinear) offsets();
+      run_kernel();
+    }
+    return out_ + "}\n";
+  }
+
+ private:
+  bool is_input(int i) const { return i < g_.num_inputs; }
+  DType dtype(int i) const {
+    return is_input(i) ? g_.inputs[i].dtype : g_.outputs[i - g_.num_inputs].to.dtype;
+  }
+  std::string type(int i) const { return storage_type(dtype(i)); }
+  bool has_strides(int i) const {
+    return plan_.layouts[i] != Layout::kDense && plan_.layouts[i] != Layout::kScalar;
+  }
+  // The operand's address as a pointer to `of`.
+  std::string pointer(int i, const std::string& of) const {
+    return std::string("((") + (is_input(i) ? "const " : "") + of + "*)p.w[" + num(1 + i) + "])";
+  }
+
+  // One function for each body and class in use.
+  void bodies() {
+    for (int i = 0; i < g_.num_instrs; ++i) {
+      const Instr& in = g_.instrs[i];
+      if (in.kind != Instr::Kind::kBody || body_number(i) != i) continue;
+      const PointwiseBody& b = *in.body;
+      std::string t = register_type(in.cls);
+      out_ += std::string("TS_FN ") + (b.result == 'b' ? "bool" : t) + " " + body_name(i) + "(";
+      for (int s = 0; s < in.num_sources; ++s) {
+        if (s) out_ += ", ";
+        out_ += (b.sources[s] == 'b' ? "bool " : t + " ") + std::string(1, static_cast<char>('a' + s));
+      }
+      for (int s = 0; s < in.num_scalars; ++s)
+        out_ += (s || in.num_sources ? ", " : "") + t + " s" + num(s);
+      out_ += ") {\n  typedef " + t + " T; " + b.text + "\n}\n";
+    }
+  }
+  // The first instruction with the same body and class.
+  int body_number(int i) const {
+    for (int j = 0; j < i; ++j)
+      if (g_.instrs[j].kind == Instr::Kind::kBody && g_.instrs[j].body == g_.instrs[i].body &&
+          g_.instrs[j].cls == g_.instrs[i].cls)
+        return j;
+    return i;
+  }
+  std::string body_name(int i) const {
+    int first = body_number(i);
+    return "op" + num(first) + "_" + g_.instrs[i].body->name + "_" +
+           class_suffix(g_.instrs[i].cls);
+  }
+
+  std::string immediate(int i) const {
+    std::string w = "p.w[" + num(word_imm_ + i) + "]";
+    switch (g_.immediate_cls[i]) {
+      case RegClass::kF32: return "__uint_as_float((unsigned)" + w + ")";
+      case RegClass::kF64: return "__longlong_as_double((long long)" + w + ")";
+      case RegClass::kI64: return "(int64_t)" + w;
+      default: return "((" + w + " & 0xff) != 0)";
+    }
+  }
+  std::string source(const Source& s) const {
+    switch (s.kind) {
+      case SourceKind::kInput: return "r" + num(s.index);
+      case SourceKind::kValue: return "v" + num(s.index);
+      default: return immediate(s.index);
+    }
+  }
+
+  bool is_plain_copy(const Instr& in) const {
+    return in.kind == Instr::Kind::kConvert && in.sources[0].kind == SourceKind::kInput &&
+           g_.inputs[in.sources[0].index].dtype == in.round_to;
+  }
+
+  // All instructions on one element: inputs and outputs in storage form. A result is rounded to its
+  // dtype by way of its storage form m, which an output then stores as it is.
+  void point() {
+    out_ += "TS_FN void point(const Params& p";
+    for (int i = 0; i < plan_.num_operands; ++i)
+      out_ += ", " + type(i) + (is_input(i) ? " x" + num(i) : "& y" + num(i - g_.num_inputs));
+    out_ += ") {\n";
+    for (int i = 0; i < g_.num_inputs; ++i)
+      out_ += std::string("  ") + register_type(reg_class(dtype(i))) + " r" + num(i) + " = " +
+              load_text(dtype(i), "x" + num(i)) + ";\n";
+    for (int i = 0; i < g_.num_instrs; ++i) {
+      const Instr& in = g_.instrs[i];
+      std::string value;
+      if (is_plain_copy(in)) {
+        // Unchanged bits, NaN's included.
+        std::string n = num(in.sources[0].index);
+        out_ += std::string("  ") + storage_type(in.round_to) + " m" + num(i) + " = x" + n + "; " +
+                register_type(in.result_cls) + " v" + num(i) + " = r" + n + ";\n";
+        continue;
+      }
+      if (in.kind == Instr::Kind::kConvert) {
+        value = convert_text(in.cls, in.result_cls, source(in.sources[0]));
+      } else {
+        value = body_name(i) + "(";
+        for (int s = 0; s < in.num_sources; ++s) value += (s ? ", " : "") + source(in.sources[s]);
+        for (int s = 0; s < in.num_scalars; ++s)
+          value += (s || in.num_sources ? ", " : "") + immediate(in.first_scalar + s);
+        value += ")";
+      }
+      out_ += std::string("  ") + storage_type(in.round_to) + " m" + num(i) + " = " +
+              store_text(in.round_to, value) + "; " + register_type(in.result_cls) + " v" + num(i) +
+              " = " + load_text(in.round_to, "m" + num(i)) + ";\n";
+    }
+    for (int o = 0; o < g_.num_outputs; ++o)
+      out_ += "  y" + num(o) + " = m" + num(g_.outputs[o].value) + ";\n";
+    out_ += "}\n";
+  }
+
+  // From a linear index (of elements, or in kInner of vectors) to the offsets of strided operands.
+  void offsets() {
+    out_ += "TS_FN void offsets(const Params& p, I i";
+    for (int i = 0; i < plan_.num_operands; ++i)
+      if (has_strides(i)) out_ += ", O& o" + num(i);
+    out_ += ") {\n  O c;\n";
+    for (int d = plan_.ndim - 1; d >= 0; --d) {
+      if (d > 0) {
+        int w = word_dims_ + 2 * (d - 1);
+        std::string size = "(I)p.w[" + num(w) + "]";
+        out_ += "  { I q = ";
+        if (plan_.wide) {
+          out_ += "i / " + size;
+        } else {
+          std::string m = "p.w[" + num(w + 1) + "]";
+          out_ += "(__umulhi(i, (unsigned)" + m + ") + i) >> (unsigned)(" + m + " >> 32)";
+        }
+        out_ += "; c = (O)(i - q * " + size + "); i = q; }\n";
+      } else {
+        out_ += "  c = (O)i;\n";
+      }
+      for (int i = 0; i < plan_.num_operands; ++i) {
+        if (!has_strides(i)) continue;
+        bool first = d == plan_.ndim - 1;
+        if (plan_.layouts[i] == Layout::kRunOfScalar && first) {
+          out_ += "  o" + num(i) + " = 0;\n";
+          continue;
+        }
+        out_ += "  o" + num(i) + (first ? " = " : " += ") + "c * (O)p.w[" +
+                num(word_strides_[i] + d) + "];\n";
+      }
+    }
+    out_ += "}\n";
+  }
+
+  std::string vec_type(int i) const { return "Vec<" + type(i) + ", " + num(plan_.vec) + ">"; }
+  bool in_vectors(int i) const {
+    return plan_.vec > 1 &&
+           (plan_.layouts[i] == Layout::kDense || plan_.layouts[i] == Layout::kRun);
+  }
+  // The element or vector of operand i at index j with offsets o.
+  std::string access(int i, const std::string& j) const {
+    switch (plan_.layouts[i]) {
+      case Layout::kScalar: return "c" + num(i);
+      case Layout::kDense:
+        return pointer(i, in_vectors(i) ? vec_type(i) : type(i)) + "[" + j + "]";
+      case Layout::kRun:
+        return "*(" + std::string(is_input(i) ? "const " : "") + vec_type(i) + "*)(" +
+               pointer(i, type(i)) + " + o" + num(i) + ")";
+      default: return pointer(i, type(i)) + "[o" + num(i) + "]";
+    }
+  }
+  std::string call_offsets(const std::string& j) const {
+    if (plan_.mode == GroupMode::kLinear) return "";
+    std::string text = "O ", call = "offsets(p, " + j;
+    bool any = false;
+    for (int i = 0; i < plan_.num_operands; ++i) {
+      if (!has_strides(i)) continue;
+      text += (any ? ", o" : "o") + num(i);
+      call += ", o" + num(i);
+      any = true;
+    }
+    return text + "; " + call + "); ";
+  }
+
+  void head(bool tile) {
+    out_ += "extern \"C\" __global__ void __launch_bounds__(" + num(kGroupThreads) + ") " +
+            kGroupEntry + "(const __grid_constant__ Params p) {\n";
+    for (int i = 0; i < g_.num_inputs; ++i)
+      if (plan_.layouts[i] == Layout::kScalar)
+        out_ += "  const " + type(i) + " c" + num(i) + " = *" + pointer(i, type(i)) + ";\n";
+    if (tile) return;
+    out_ += "  const I n = (I)p.w[0], nv = n / " + num(plan_.vec) +
+            ", step = (I)gridDim.x * blockDim.x, first = (I)blockIdx.x * blockDim.x + threadIdx.x;\n";
+  }
+
+  void run_kernel() {
+    head(false);
+    std::string unroll = num(plan_.unroll);
+    std::string each = "    #pragma unroll\n    for (int u = 0; u < " + unroll +
+                       "; ++u) { I j = base + u * step; if (j < nv) { " + call_offsets("j");
+    out_ += "  for (I base = first; base < nv; base += step * " + unroll + ") {\n";
+    for (int i = 0; i < g_.num_inputs; ++i)
+      if (plan_.layouts[i] != Layout::kScalar)
+        out_ += "    " + (in_vectors(i) ? vec_type(i) : type(i)) + " x" + num(i) + "[" + unroll + "];\n";
+    out_ += each;
+    for (int i = 0; i < g_.num_inputs; ++i)
+      if (plan_.layouts[i] != Layout::kScalar) out_ += "x" + num(i) + "[u] = " + access(i, "j") + "; ";
+    out_ += "} }\n" + each + "\n";
+    for (int i = g_.num_inputs; i < plan_.num_operands; ++i)
+      out_ += "      " + (in_vectors(i) ? vec_type(i) : type(i)) + " y" + num(i) + ";\n";
+    out_ += "      #pragma unroll\n      for (int e = 0; e < " + num(plan_.vec) + "; ++e) point(p";
+    for (int i = 0; i < plan_.num_operands; ++i) {
+      std::string lane = in_vectors(i) ? ".v[e]" : "";
+      if (plan_.layouts[i] == Layout::kScalar) out_ += ", c" + num(i);
+      else if (is_input(i)) out_ += ", x" + num(i) + "[u]" + lane;
+      else out_ += ", y" + num(i) + lane;
+    }
+    out_ += ");\n";
+    for (int i = g_.num_inputs; i < plan_.num_operands; ++i)
+      out_ += "      " + access(i, "j") + " = y" + num(i) + ";\n";
+    out_ += "    } }\n  }\n";
+    if (plan_.mode == GroupMode::kLinear && plan_.vec > 1) tail();
+    out_ += "}\n";
+  }
+
+  // The last n % vec elements, by the first threads.
+  void tail() {
+    out_ += "  const I i = nv * " + num(plan_.vec) + " + first;\n  if (i < n) point(p";
+    for (int i = 0; i < plan_.num_operands; ++i)
+      out_ += plan_.layouts[i] == Layout::kScalar ? ", c" + num(i) : ", " + pointer(i, type(i)) + "[i]";
+    out_ += ");\n";
+  }
+
+  int pitch(int i) const {
+    size_t size = itemsize(dtype(i));
+    // A row is an odd number of banks, so that a column meets every bank once.
+    return plan_.tile + (size < 4 ? static_cast<int>(4 / size) : 1);
+  }
+  std::string stride(int i, int d) const {
+    return "(O)p.w[" + num(word_strides_[i] + d) + "]";
+  }
+  // Offset of strided operand i at batch b, row r, column c.
+  std::string tile_offset(int i) const {
+    std::string batch = plan_.ndim == 3 ? "(O)b * " + stride(i, 0) + " + " : "";
+    return batch + "(O)r * " + stride(i, plan_.ndim - 2) + " + (O)c * " + stride(i, plan_.ndim - 1);
+  }
+
+  // A block takes one tile of rows x columns at a time. Swapped inputs are read along their own
+  // fast dimension (rows) into shared memory, everything else along columns.
+  void tile_kernel() {
+    head(true);
+    int lines = kGroupThreads / plan_.tile;
+    std::string edge = num(plan_.tile), each =
+        "    #pragma unroll\n    for (int k = 0; k < " + edge + "; k += " + num(lines) + ") ";
+    for (int i = 0; i < g_.num_inputs; ++i)
+      if (plan_.layouts[i] == Layout::kSwapped)
+        out_ += "  __shared__ " + type(i) + " t" + num(i) + "[" + num(plan_.tile * pitch(i)) + "];\n";
+    std::string w = num(word_dims_);
+    out_ += "  const I rows = (I)p.w[" + num(word_dims_ + 1) + "], cols = (I)p.w[" +
+            num(word_dims_ + 2) + "];\n  const I tr = (rows + " + edge + " - 1) / " + edge +
+            ", tc = (cols + " + edge + " - 1) / " + edge + ", total = (I)p.w[" + w +
+            "] * tr * tc;\n  const int tx = threadIdx.x % " + edge + ", ty = threadIdx.x / " + edge +
+            ";\n  for (I tile = blockIdx.x; tile < total; tile += gridDim.x) {\n"
+            "    const I b = tile / (tr * tc), in_b = tile % (tr * tc);\n"
+            "    const I r0 = in_b / tc * " + edge + ", c0 = in_b % tc * " + edge + ";\n";
+    out_ += each + "{\n      const I r = r0 + tx, c = c0 + ty + k;\n"
+            "      if (r < rows && c < cols) {\n";
+    for (int i = 0; i < g_.num_inputs; ++i)
+      if (plan_.layouts[i] == Layout::kSwapped)
+        out_ += "        t" + num(i) + "[(ty + k) * " + num(pitch(i)) + " + tx] = " +
+                pointer(i, type(i)) + "[" + tile_offset(i) + "];\n";
+    out_ += "      }\n    }\n    __syncthreads();\n" + each +
+            "{\n      const I r = r0 + ty + k, c = c0 + tx;\n"
+            "      if (r < rows && c < cols) {\n        const I i = (b * rows + r) * cols + c;\n"
+            "        point(p";
+    for (int i = 0; i < plan_.num_operands; ++i) {
+      switch (plan_.layouts[i]) {
+        case Layout::kScalar: out_ += ", c" + num(i); break;
+        case Layout::kDense: out_ += ", " + pointer(i, type(i)) + "[i]"; break;
+        case Layout::kSwapped:
+          out_ += ", t" + num(i) + "[tx * " + num(pitch(i)) + " + ty + k]";
+          break;
+        default: out_ += ", " + pointer(i, type(i)) + "[" + tile_offset(i) + "]";
+      }
+    }
+    out_ += ");\n      }\n    }\n    __syncthreads();\n  }\n}\n";
+  }
+
+  const GroupProgram& g_;
+  const GroupPlan& plan_;
+  std::string out_;
+  int word_imm_, word_dims_, words_;
+  std::vector<int> word_strides_;
+};
+
+}  // namespace
+
+std::string group_text(const GroupProgram& g, const GroupPlan& plan) {
+  return GroupText(g, plan).make();
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,58 @@
+// From a group of pointwise operators to CUDA C.
+//
+// Note [What a kernel is specialised on]
+// plan_group looks at the operands' strides and addresses and picks one of four shapes of kernel;
+// group_key hashes that choice with the instructions and dtypes. Sizes, strides and scalar values
+// are parameters of the kernel, so a training loop over many shapes compiles each group once.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "hash.h"
+#include "tessera/driver/program.h"
+
+namespace tessera::cuda {
+
+inline constexpr int kMaxOperands = 128;
+// The limit on a kernel's parameters: 4 KB before CUDA 12.1, of words of 8 bytes.
+inline constexpr int kMaxParamWords = 508;
+
+enum class GroupMode : uint8_t {
+  kLinear,  // every operand dense or one element: the linear index is the address
+  kInner,   // runs along the last dimension are dense (a bias, a slice): vectors along it
+  kPoint,   // anything: one element at a time, addresses by division
+  kTile,    // some inputs are transposed: they go through shared memory
+};
+enum class Layout : uint8_t {
+  kDense,
+  kScalar,       // one element for all
+  kRun,          // kInner: the last stride is 1
+  kRunOfScalar,  // kInner: the last stride is 0
+  kStrided,
+  kSwapped,  // kTile: the last but one stride is 1
+};
+
+struct GroupPlan {
+  GroupMode mode;
+  bool wide;    // 64-bit indices
+  uint8_t vec;  // elements of one vector access
+  uint8_t unroll;
+  uint8_t ndim;  // dimensions the kernel takes apart; 0 in kLinear
+  uint8_t tile;  // kTile: its edge
+  uint8_t num_operands;
+  Layout layouts[kMaxOperands];  // inputs, then outputs
+};
+
+// False if the program has more operands or dimensions than a kernel can be given.
+bool plan_group(const GroupProgram& g, GroupPlan* plan);
+Hash128 group_key(const GroupProgram& g, const GroupPlan& plan, uint64_t device);
+std::string group_text(const GroupProgram& g, const GroupPlan& plan);
+// Fills the kernel's parameters; the number of words, or 0 if there are too many.
+int group_params(const GroupProgram& g, const GroupPlan& plan, uint64_t* words);
+
+inline constexpr int kGroupThreads = 256;
+inline constexpr const char* kGroupEntry = "group";
+// Number of threads (kTile: of blocks) the work has; the launch may use fewer.
+int64_t group_work(const GroupProgram& g, const GroupPlan& plan);
+
+}  // namespace tessera::cuda

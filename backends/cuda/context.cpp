@@ -1,0 +1,169 @@
+#include "context.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "nvrtc_api.h"
+
+namespace tessera::cuda {
+namespace {
+
+std::atomic<Device*> g_devices[kMaxDevices];
+std::mutex g_init_mutex;
+
+// After these the context answers nothing but the same error again.
+bool is_sticky(CUresult r) {
+  switch (r) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Status initialise(Device& d) {
+  const DriverApi& cu = driver();
+  TS_TRY(check(d, cu.cuDeviceGet(&d.device, d.ordinal), "opening the device"));
+  TS_TRY(check(d, cu.cuDevicePrimaryCtxRetain(&d.context, d.device), "creating its context"));
+  TS_TRY(check(d, cu.cuCtxSetCurrent(d.context), "using its context"));
+  auto attribute = [&](CUdevice_attribute a) {
+    int v = 0;
+    cu.cuDeviceGetAttribute(&v, a, d.device);
+    return v;
+  };
+  d.arch = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+           attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  d.multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  d.max_shared = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  d.has_pools = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0;
+  if (d.has_pools) {
+    // Keep what scratch has used once: otherwise every synchronisation gives it back to the driver
+    // and the next use pays for a fresh mapping.
+    CUmemoryPool pool;
+    cuuint64_t keep = 64u << 20;
+    if (cu.cuDeviceGetDefaultMemPool(&pool, d.device) == CUDA_SUCCESS)
+      cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
+  }
+  TS_TRY(check(d, cu.cuStreamCreateWithPriority(&d.default_stream, CU_STREAM_NON_BLOCKING, 0),
+               "creating the default stream"));
+  void* slot = nullptr;
+  TS_TRY(check(d,
+               cu.cuMemHostAlloc(&slot, sizeof(ErrorSlot),
+                                 CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE),
+               "allocating the error slot"));
+  std::memset(slot, 0, sizeof(ErrorSlot));
+  d.slot = static_cast<ErrorSlot*>(slot);
+  return check(d, cu.cuMemHostGetDevicePointer(&d.slot_on_device, slot, 0), "mapping the error slot");
+}
+
+Status first_use(int ordinal, Device** out) {
+  const char* why = nullptr;
+  const DriverApi* cu = driver_api(&why);
+  if (!cu) return fail(Code::kFailed, "%s", why);
+  int count = 0;
+  cu->cuDeviceGetCount(&count);
+  if (ordinal < 0 || ordinal >= count || ordinal >= kMaxDevices)
+    return fail(Code::kFailed, "cuda:%d does not exist: there are %d CUDA devices", ordinal, count);
+  std::lock_guard lock(g_init_mutex);
+  Device* d = g_devices[ordinal].load(std::memory_order_acquire);
+  if (!d) {
+    load_nvrtc_in_background(cu->version);
+    // Devices live as long as the process.
+    d = new Device;
+    d->ordinal = ordinal;
+    if (Status s = initialise(*d); !s.ok()) {
+      delete d;
+      return s;
+    }
+    g_devices[ordinal].store(d, std::memory_order_release);
+  }
+  *out = d;
+  return ok();
+}
+
+}  // namespace
+
+Status acquire(int ordinal, Device** out) {
+  Device* d = ordinal >= 0 && ordinal < kMaxDevices
+                  ? g_devices[ordinal].load(std::memory_order_acquire)
+                  : nullptr;
+  if (!d) [[unlikely]]
+    TS_TRY(first_use(ordinal, &d));
+  if (const char* fault = d->fault.load(std::memory_order_acquire)) [[unlikely]]
+    return fail(Code::kDeviceFault, "%s", fault);
+  // Asked rather than remembered: another library in the process may have switched it.
+  CUcontext current = nullptr;
+  const DriverApi& cu = driver();
+  if (cu.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != d->context)
+    TS_TRY(check(*d, cu.cuCtxSetCurrent(d->context), "using the device's context"));
+  *out = d;
+  return ok();
+}
+
+Status failed(Device& d, CUresult r, const char* what) {
+  if (r == CUDA_ERROR_NOT_READY) return Status{Code::kNotReady, nullptr};
+  const DriverApi& cu = driver();
+  const char *name = "unknown error", *text = "";
+  cu.cuGetErrorName(r, &name);
+  cu.cuGetErrorString(r, &text);
+  if (r == CUDA_ERROR_OUT_OF_MEMORY)
+    return fail(Code::kOutOfMemory, "CUDA out of memory in %s on cuda:%d", what, d.ordinal);
+  if (!is_sticky(r))
+    return fail(Code::kFailed, "CUDA error in %s on cuda:%d: %s (%s)", what, d.ordinal, text, name);
+  char message[512];
+  std::snprintf(message, sizeof message,
+                "CUDA error in %s on cuda:%d: %s (%s). The device cannot be used any more in this "
+                "process. Kernels report late, so the cause may be an earlier operator.",
+                what, d.ordinal, text, name);
+  const char* expected = nullptr;
+  char* first = strdup(message);
+  if (!d.fault.compare_exchange_strong(expected, first)) std::free(first);
+  return fail(Code::kDeviceFault, "%s", d.fault.load());
+}
+
+Status take_data_error(Device& d) {
+  volatile ErrorSlot* slot = d.slot;
+  int32_t op = slot->op;
+  if (op == 0) [[likely]]
+    return ok();
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const char* name =
+      static_cast<DataError>(op - 1) == DataError::kIndexSelect ? "index_select" : "index_add";
+  Status s = fail(Code::kInvalid, "%s(): index %lld is out of range for dimension %d of size %lld",
+                  name, static_cast<long long>(slot->index), slot->dim,
+                  static_cast<long long>(slot->size));
+  slot->op = 0;
+  return s;
+}
+
+Status Scratch::take(size_t bytes) {
+  const DriverApi& cu = driver();
+  CUresult r = device_.has_pools ? cu.cuMemAllocAsync(&address_, bytes, stream_)
+                                 : cu.cuMemAlloc(&address_, bytes);
+  return check(device_, r, "allocating scratch memory");
+}
+
+Scratch::~Scratch() {
+  if (!address_) return;
+  const DriverApi& cu = driver();
+  if (device_.has_pools) {
+    cu.cuMemFreeAsync(address_, stream_);
+  } else {
+    cu.cuStreamSynchronize(stream_);
+    cu.cuMemFree(address_);
+  }
+}
+
+}  // namespace tessera::cuda

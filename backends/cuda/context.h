@@ -1,0 +1,71 @@
+// Devices: the primary context of each, its default stream, and its error state.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "driver_api.h"
+#include "status.h"
+
+namespace tessera::cuda {
+
+inline constexpr int kMaxDevices = 64;
+
+// Written by kernels that find wrong data, read by the host at the next synchronising call. It lies
+// in mapped page-locked memory, so reading it costs the host no call.
+struct ErrorSlot {
+  int32_t op;  // 0: none; else 1 + a DataError
+  int32_t dim;
+  int64_t index;
+  int64_t size;
+};
+enum class DataError : int32_t { kIndexSelect, kIndexAdd };
+
+struct Device {
+  int ordinal = 0;
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  CUstream default_stream = nullptr;
+  int arch = 0;  // 90 for compute capability 9.0
+  int multiprocessors = 0;
+  int max_shared = 0;  // bytes a block may ask for
+  bool has_pools = false;
+  ErrorSlot* slot = nullptr;
+  CUdeviceptr slot_on_device = 0;
+  // The first cause that made the device unusable; null while it is well.
+  std::atomic<const char*> fault{nullptr};
+};
+
+// The device, initialised at its first use and made current on this thread; fails at once, with the
+// first cause, after a sticky error.
+Status acquire(int ordinal, Device** out);
+
+inline CUstream stream_of(const Device& d, StreamHandle s) {
+  return s ? static_cast<CUstream>(s) : d.default_stream;
+}
+
+// Turns a driver's result into a status; remembers results after which the device is lost.
+Status failed(Device& d, CUresult r, const char* what);
+inline Status check(Device& d, CUresult r, const char* what) {
+  return r == CUDA_SUCCESS ? ok() : failed(d, r, what);
+}
+
+// After the device's work has been waited for: what its kernels reported, once.
+Status take_data_error(Device& d);
+
+// Device memory ordered on a stream: taken and given back without waiting for the device.
+class Scratch {
+ public:
+  Scratch(Device& d, CUstream stream) : device_(d), stream_(stream) {}
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch();
+  Status take(size_t bytes);
+  CUdeviceptr address() const { return address_; }
+
+ private:
+  Device& device_;
+  CUstream stream_;
+  CUdeviceptr address_ = 0;
+};
+
+}  // namespace tessera::cuda

@@ -1,0 +1,35 @@
+// libcuda.so.1 as a struct of function pointers. The names go through cuda.h's own macros, so each
+// member has the version of the function that the header declares (cuMemAlloc is cuMemAlloc_v2).
+#pragma once
+#include <cuda.h>
+
+#define TS_CUDA_DRIVER_FUNCTIONS(X)                                                              \
+  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount)      \
+  X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem)                  \
+  X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxSynchronize)          \
+  X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemAllocAsync) X(cuMemFreeAsync)                \
+  X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostGetDevicePointer) X(cuPointerGetAttribute)       \
+  X(cuDeviceGetDefaultMemPool) X(cuMemPoolSetAttribute)                                          \
+  X(cuStreamCreateWithPriority) X(cuStreamDestroy) X(cuStreamQuery) X(cuStreamSynchronize)       \
+  X(cuStreamWaitEvent) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery)       \
+  X(cuEventSynchronize) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync)           \
+  X(cuMemcpyPeerAsync) X(cuMemsetD8Async) X(cuModuleLoadData) X(cuModuleGetFunction)             \
+  X(cuFuncSetAttribute) X(cuLaunchKernel)
+
+namespace tessera::cuda {
+
+struct DriverApi {
+#define TS_CUDA_MEMBER(f) decltype(&::f) f;
+  TS_CUDA_DRIVER_FUNCTIONS(TS_CUDA_MEMBER)
+#undef TS_CUDA_MEMBER
+  // Apart, as older drivers know only its first version, which has the same signature.
+  CUresult (*event_elapsed)(float*, CUevent, CUevent);
+  int version;  // 13000 for CUDA 13.0
+};
+
+// Opened and initialised (cuInit) once. Null on failure; *why then says the reason to a user.
+const DriverApi* driver_api(const char** why);
+// After driver_api has succeeded.
+const DriverApi& driver();
+
+}  // namespace tessera::cuda

@@ -1,0 +1,57 @@
+#include "group.h"
+
+#include <algorithm>
+
+#include "codegen.h"
+#include "kernel.h"
+
+namespace tessera::cuda {
+
+Status run_group_on(Device& d, CUstream stream, const GroupProgram& g) {
+  if (g.numel == 0 || g.num_outputs == 0) return ok();
+  GroupPlan plan;
+  uint64_t words[kMaxParamWords];
+  if (!plan_group(g, &plan) || group_params(g, plan, words) == 0)
+    return fail(Code::kUnsupported, "a group of %d inputs and %d outputs in %d dimensions is too large",
+                g.num_inputs, g.num_outputs, g.ndim);
+  const Kernel* k = nullptr;
+  TS_TRY(get_kernel(d, group_key(g, plan, static_cast<uint64_t>(d.ordinal)), kGroupEntry,
+                    g.instrs[0].body ? g.instrs[0].body->name : "convert", &k,
+                    [&] { return group_text(g, plan); }));
+  int64_t work = group_work(g, plan);
+  int64_t blocks = plan.mode == GroupMode::kTile ? work : (work + kGroupThreads - 1) / kGroupThreads;
+  Grid grid{std::clamp<int64_t>(blocks, 1, int64_t{d.multiprocessors} * 8), kGroupThreads};
+  return launch(d, stream, *k, grid, words, "launching a pointwise kernel");
+}
+
+Status copy_strided(Device& d, CUstream stream, void* dst, const void* src, DType dtype, int ndim,
+                    const int64_t* sizes, const int64_t* strides) {
+  int64_t dense[kMaxDims];
+  int64_t numel = 1;
+  for (int i = ndim - 1; i >= 0; --i) {
+    dense[i] = numel;
+    numel *= sizes[i];
+  }
+  Operand in{const_cast<void*>(src), dtype, strides};
+  RegClass cls = reg_class(dtype);
+  Instr keep{};
+  keep.kind = Instr::Kind::kConvert;
+  keep.cls = keep.result_cls = cls;
+  keep.round_to = dtype;
+  keep.num_sources = 1;
+  keep.sources[0] = {SourceKind::kInput, 0};
+  GroupOutput out{{dst, dtype, dense}, 0};
+  GroupProgram g{};
+  g.ndim = ndim;
+  g.sizes = sizes;
+  g.numel = numel;
+  g.num_inputs = 1;
+  g.inputs = &in;
+  g.num_instrs = 1;
+  g.instrs = &keep;
+  g.num_outputs = 1;
+  g.outputs = &out;
+  return run_group_on(d, stream, g);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,13 @@
+// Running a group of pointwise operators.
+#pragma once
+#include "context.h"
+
+namespace tessera::cuda {
+
+Status run_group_on(Device& d, CUstream stream, const GroupProgram& g);
+
+// Copies src (any strides) to dst (dense), converting nothing.
+Status copy_strided(Device& d, CUstream stream, void* dst, const void* src, DType dtype, int ndim,
+                    const int64_t* sizes, const int64_t* strides);
+
+}  // namespace tessera::cuda

@@ -1,0 +1,77 @@
+#include "kernel.h"
+
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+namespace tessera::cuda {
+namespace {
+
+struct Table {
+  std::shared_mutex mutex;
+  std::mutex building;
+  std::unordered_map<Hash128, const Kernel*, HashOfHash> kernels;
+};
+// Leaked: kernels live as long as the process.
+Table& table() {
+  static Table* t = new Table;
+  return *t;
+}
+
+constexpr size_t kRecent = 256;
+thread_local const Kernel* t_recent[kRecent];
+
+const Kernel* look_up(const Hash128& key) {
+  Table& t = table();
+  std::shared_lock lock(t.mutex);
+  auto it = t.kernels.find(key);
+  return it == t.kernels.end() ? nullptr : it->second;
+}
+
+}  // namespace
+
+const Kernel* find_kernel(const Hash128& key) {
+  const Kernel*& recent = t_recent[key.lo % kRecent];
+  if (recent && recent->key == key) return recent;
+  const Kernel* k = look_up(key);
+  if (k) recent = k;
+  return k;
+}
+
+Status build_kernel(Device& d, const Hash128& key, const std::string& text, const char* entry,
+                    const char* what, const Kernel** out) {
+  Table& t = table();
+  std::lock_guard building(t.building);
+  if ((*out = look_up(key))) return ok();
+  std::vector<char> image;
+  std::string error;
+  if (!compile_text(text, d.arch, &image, &error))
+    return fail(Code::kFailed, "%s: %s", what, error.c_str());
+  const DriverApi& cu = driver();
+  CUmodule module;
+  TS_TRY(check(d, cu.cuModuleLoadData(&module, image.data()), "loading a compiled kernel"));
+  Kernel* k = new Kernel{key, nullptr};
+  if (Status s = check(d, cu.cuModuleGetFunction(&k->function, module, entry), "finding a kernel");
+      !s.ok()) {
+    delete k;
+    return s;
+  }
+  std::unique_lock lock(t.mutex);
+  t.kernels.emplace(key, k);
+  *out = k;
+  return ok();
+}
+
+Status launch(Device& d, CUstream stream, const Kernel& k, const Grid& grid, const void* params,
+              const char* what) {
+  void* arguments[] = {const_cast<void*>(params)};
+  return check(d,
+               driver().cuLaunchKernel(k.function, static_cast<unsigned>(grid.blocks),
+                                       static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z),
+                                       static_cast<unsigned>(grid.threads), 1, 1,
+                                       static_cast<unsigned>(grid.shared), stream, arguments,
+                                       nullptr),
+               what);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,40 @@
+// Kernels on a device, found by key. A launch whose kernel this thread has used lately takes no
+// lock and builds no text.
+#pragma once
+#include "compile.h"
+#include "context.h"
+
+namespace tessera::cuda {
+
+struct Kernel {
+  Hash128 key;
+  CUfunction function = nullptr;
+};
+
+// Null when it has not been built.
+const Kernel* find_kernel(const Hash128& key);
+Status build_kernel(Device& d, const Hash128& key, const std::string& text, const char* entry,
+                    const char* what, const Kernel** out);
+
+// `make` returns the text; it is called only when the kernel is not there.
+template <class Make>
+Status get_kernel(Device& d, const Hash128& key, const char* entry, const char* what,
+                  const Kernel** out, Make make) {
+  *out = find_kernel(key);
+  if (*out) [[likely]]
+    return ok();
+  return build_kernel(d, key, make(), entry, what, out);
+}
+
+struct Grid {
+  int64_t blocks;
+  int threads;
+  int64_t y = 1;
+  int64_t z = 1;
+  int shared = 0;
+};
+// One argument: the parameter struct, by value.
+Status launch(Device& d, CUstream stream, const Kernel& k, const Grid& grid, const void* params,
+              const char* what);
+
+}  // namespace tessera::cuda

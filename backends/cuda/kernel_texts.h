@@ -1,0 +1,37 @@
+// Text of the kernels that have a name of their own. Each is fixed text behind a few definitions.
+#pragma once
+#include <string>
+
+#include "tessera/base/dtype.h"
+
+namespace tessera::cuda {
+
+inline constexpr int kKernelDims = 16;
+
+// One row: block (or, 32 threads, warp) per row. vectors > 0: the row stays in registers, that many
+// vectors of vec elements a thread; 0: it is read twice.
+struct SoftmaxText {
+  DType dtype;
+  bool log;
+  bool columns;  // one thread a row; neighbours in memory are neighbouring rows
+  int threads, vec, vectors;
+  bool vector_loads;
+};
+inline constexpr int kSoftmaxWords = 8 + 2 * kKernelDims;
+std::string softmax_text(const SoftmaxText& s);
+
+inline constexpr int kIndexWords = 12 + 3 * kKernelDims;
+// Elements of `bytes` (16: vectors) moved as they are.
+std::string index_select_text(int bytes, DType index, int ndim);
+std::string index_add_text(DType dtype, DType index, int ndim);
+
+enum class Draw : uint8_t { kUniform, kNormal, kBernoulli, kRandomInt };
+// `wide`: 64-bit random words. See tessera/ops/philox.h for the rule.
+std::string random_text(Draw draw, DType dtype, bool wide);
+
+// out[r, c] += bias[c]
+std::string bias_add_text(DType dtype);
+// [B, M, K] x [B, K, N], any strides, for dtypes that cuBLASLt has no product for.
+std::string matmul_text(DType dtype);
+
+}  // namespace tessera::cuda

@@ -1,0 +1,165 @@
+#include "prelude.h"
+
+namespace tessera::cuda {
+
+// Conversions are PTX rather than cuda_fp16.h: a kernel without headers compiles in a tenth of the
+// time, and needs none on the user's machine.
+const char* prelude_text() {
+  return R"(typedef unsigned char uint8_t; typedef signed char int8_t; typedef short int16_t;
+typedef int int32_t; typedef long int64_t; typedef unsigned short uint16_t;
+typedef unsigned int uint32_t; typedef unsigned long uint64_t;
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#define INT64_MAX 0x7fffffffffffffffL
+#define INT64_MIN (-INT64_MAX - 1L)
+#define M_PI 3.14159265358979323846
+#define TS_FN static __device__ __forceinline__
+namespace std {
+template <class A, class B> inline constexpr bool is_same_v = false;
+template <class A> inline constexpr bool is_same_v<A, A> = true;
+template <class A> inline constexpr bool is_floating_point_v = is_same_v<A, float> || is_same_v<A, double>;
+template <class A> inline constexpr bool is_integral_v = is_same_v<A, int64_t> || is_same_v<A, bool>;
+template <bool C, class A, class B> struct conditional { typedef A type; };
+template <class A, class B> struct conditional<false, A, B> { typedef B type; };
+template <bool C, class A, class B> using conditional_t = typename conditional<C, A, B>::type;
+template <class T, class U> TS_FN T bit_cast(U x) { return __builtin_bit_cast(T, x); }
+template <class T> struct numeric_limits;
+template <> struct numeric_limits<float> {
+  TS_FN float infinity() { return __int_as_float(0x7f800000); }
+  TS_FN float quiet_NaN() { return __int_as_float(0x7fc00000); }
+  TS_FN float max() { return 3.402823466e+38f; }
+  TS_FN float lowest() { return -3.402823466e+38f; }
+  TS_FN float min() { return 1.175494351e-38f; }
+  TS_FN float epsilon() { return 1.1920928955078125e-7f; }
+};
+template <> struct numeric_limits<double> {
+  TS_FN double infinity() { return __longlong_as_double(0x7ff0000000000000LL); }
+  TS_FN double quiet_NaN() { return __longlong_as_double(0x7ff8000000000000LL); }
+  TS_FN double max() { return 1.7976931348623157e+308; }
+  TS_FN double lowest() { return -1.7976931348623157e+308; }
+  TS_FN double min() { return 2.2250738585072014e-308; }
+  TS_FN double epsilon() { return 2.2204460492503131e-16; }
+};
+template <> struct numeric_limits<int64_t> {
+  TS_FN int64_t infinity() { return 0; }
+  TS_FN int64_t quiet_NaN() { return 0; }
+  TS_FN int64_t max() { return INT64_MAX; }
+  TS_FN int64_t lowest() { return INT64_MIN; }
+  TS_FN int64_t min() { return INT64_MIN; }
+};
+template <> struct numeric_limits<bool> {
+  TS_FN bool infinity() { return false; }
+  TS_FN bool quiet_NaN() { return false; }
+  TS_FN bool max() { return true; }
+  TS_FN bool lowest() { return false; }
+  TS_FN bool min() { return false; }
+};
+}
+namespace tm {
+template <class T> TS_FN T select(bool c, T a, T b) { return c ? a : b; }
+template <class T> TS_FN bool is_nan(T x) { return x != x; }
+template <class T> TS_FN bool isnan(T x) { return x != x; }
+template <class T> TS_FN bool isinf(T x) {
+  if constexpr (std::is_floating_point_v<T>)
+    return x == std::numeric_limits<T>::infinity() || x == -std::numeric_limits<T>::infinity();
+  else
+    return false;
+}
+template <class T> TS_FN bool isfinite(T x) {
+  if constexpr (std::is_floating_point_v<T>) return x - x == T(0);
+  else return true;
+}
+TS_FN float abs(float x) { return ::fabsf(x); }
+TS_FN double abs(double x) { return ::fabs(x); }
+TS_FN int64_t abs(int64_t x) { return x < 0 ? (int64_t)(0ul - (uint64_t)x) : x; }
+TS_FN bool abs(bool x) { return x; }
+template <class T> TS_FN T min(T a, T b) { return a < b ? a : b; }
+template <class T> TS_FN T max(T a, T b) { return a > b ? a : b; }
+template <class T> TS_FN T min_nan(T a, T b) { return (a < b) | (a != a) ? a : b; }
+template <class T> TS_FN T max_nan(T a, T b) { return (a > b) | (a != a) ? a : b; }
+#define TS_ROUNDING(name) \
+  TS_FN float name(float x) { return ::name##f(x); } \
+  TS_FN double name(double x) { return ::name(x); } \
+  TS_FN int64_t name(int64_t x) { return x; }
+TS_ROUNDING(floor) TS_ROUNDING(ceil) TS_ROUNDING(trunc) TS_ROUNDING(rint)
+TS_FN float pow(float x, float y) { return ::powf(x, y); }
+TS_FN double pow(double x, double y) { return ::pow(x, y); }
+TS_FN int64_t pow(int64_t x, int64_t y) {
+  if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 != 0 ? -1 : 1) : 0;
+  uint64_t base = (uint64_t)x, r = 1;
+  for (uint64_t e = (uint64_t)y; e; e >>= 1, base *= base)
+    if (e & 1) r *= base;
+  return (int64_t)r;
+}
+TS_FN float ld_f16(unsigned short h) {
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+  return f;
+}
+TS_FN unsigned short st_f16(float f) {
+  unsigned short h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+  return h;
+}
+TS_FN float ld_bf16(unsigned short h) { return __uint_as_float((unsigned)h << 16); }
+TS_FN unsigned short st_bf16(float f) {
+#if __CUDA_ARCH__ >= 900
+  unsigned short h;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f));
+#else
+  unsigned x = __float_as_uint(f);
+  unsigned short h = (unsigned short)((x + 0x7fffu + ((x >> 16) & 1u)) >> 16);
+#endif
+  return f != f ? (unsigned short)0x7fc0 : h;
+}
+template <class T, int N> struct __align__(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vec { T v[N]; };
+)";
+}
+
+const char* storage_type(DType t) {
+  constexpr const char* names[kNumDTypes] = {
+      "unsigned char", "unsigned char",  "signed char",    "short", "int",
+      "int64_t",       "unsigned short", "unsigned short", "float", "double"};
+  return names[static_cast<int>(t)];
+}
+
+const char* register_type(RegClass c) {
+  constexpr const char* names[kNumRegClasses] = {"float", "double", "int64_t", "bool"};
+  return names[static_cast<int>(c)];
+}
+
+const char* class_suffix(RegClass c) {
+  constexpr const char* names[kNumRegClasses] = {"f32", "f64", "i64", "b8"};
+  return names[static_cast<int>(c)];
+}
+
+std::string load_text(DType t, const std::string& x) {
+  switch (t) {
+    case DType::kBool: return "(" + x + " != 0)";
+    case DType::kFloat16: return "ld_f16(" + x + ")";
+    case DType::kBFloat16: return "ld_bf16(" + x + ")";
+    case DType::kFloat32:
+    case DType::kFloat64:
+    case DType::kInt64: return x;
+    default: return "(int64_t)" + x;
+  }
+}
+
+std::string store_text(DType t, const std::string& x) {
+  switch (t) {
+    case DType::kFloat16: return "st_f16(" + x + ")";
+    case DType::kBFloat16: return "st_bf16(" + x + ")";
+    case DType::kFloat32:
+    case DType::kFloat64:
+    case DType::kInt64: return x;
+    default: return std::string("(") + storage_type(t) + ")(" + x + ")";
+  }
+}
+
+std::string convert_text(RegClass from, RegClass to, const std::string& x) {
+  if (from == to) return x;
+  if (to == RegClass::kB8) return "(" + x + " != 0)";
+  return std::string("(") + register_type(to) + ")(" + x + ")";
+}
+
+}  // namespace tessera::cuda

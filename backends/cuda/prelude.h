@@ -1,0 +1,25 @@
+// The text every generated kernel begins with, and the C text of loads, stores and conversions.
+#pragma once
+#include <string>
+
+#include "tessera/base/dtype.h"
+
+namespace tessera::cuda {
+
+// Everything generated stands in namespace tm (closed by the caller with "}"): the helpers there
+// have the names and meanings of tessera/ops/math.h and hide CUDA's own of the same name; functions
+// that are not among them are CUDA's.
+const char* prelude_text();
+
+const char* storage_type(DType t);    // "unsigned short" for float16
+const char* register_type(RegClass c);  // "float"
+const char* class_suffix(RegClass c);   // "f32"
+
+// An expression of the register class of `t`, from one of its storage type.
+std::string load_text(DType t, const std::string& x);
+// An expression of the storage type of `t`, from one of its register class.
+std::string store_text(DType t, const std::string& x);
+// From class to class.
+std::string convert_text(RegClass from, RegClass to, const std::string& x);
+
+}  // namespace tessera::cuda

@@ -1,0 +1,196 @@
+#include "reduce_text.h"
+
+#include "prelude.h"
+
+namespace tessera::cuda {
+namespace {
+
+// The four expressions of the body, and one element to what it contributes.
+std::string body_text(const ReducePass& p) {
+  const ReduceBody& b = *p.body;
+  std::string a = register_type(p.cls);
+  std::string s = p.from_partials ? a : storage_type(p.in_dtype);
+  std::string element = convert_text(reg_class(p.in_dtype), p.cls, load_text(p.in_dtype, "s"));
+  std::string result =
+      p.to_partials
+          ? "x"
+          : store_text(p.out_dtype, convert_text(p.cls, reg_class(p.out_dtype), "finish_(x, n)"));
+  std::string r = p.to_partials ? a : storage_type(p.out_dtype);
+  std::string out = "typedef " + a + " A; typedef " + a + " T; typedef " + s + " S; typedef " + r +
+                    " R;\n";
+  out += p.wide ? "typedef int64_t O; typedef uint64_t U;\n" : "typedef int32_t O; typedef uint32_t U;\n";
+  out += std::string("TS_FN A init_() { return (A)(") + b.init_text + "); }\n";
+  out += std::string("TS_FN A map_(A a) { return (A)(") + b.map_text + "); }\n";
+  out += std::string("TS_FN A combine_(A x, A y) { return (A)(") + b.combine_text + "); }\n";
+  out += std::string("TS_FN A finish_(A x, A n) { return (A)(") + b.finish_text + "); }\n";
+  out += "TS_FN A take(S s) { return " + (p.from_partials ? "s" : "map_(" + element + ")") + "; }\n";
+  out += "TS_FN R result(A x, A n) { return " + result + "; }\n";
+  out += p.cls == RegClass::kB8
+             ? "TS_FN A down(A x, int d, int w) { return __shfl_down_sync(0xffffffffu, (int)x, d, w) != 0; }\n"
+             : "TS_FN A down(A x, int d, int w) { return __shfl_down_sync(0xffffffffu, x, d, w); }\n";
+  out += "struct Params { unsigned long long w[" + std::to_string(kReduceWords) + "]; };\n";
+  out += "enum { V = " + std::to_string(p.vec) + ", G = " + std::to_string(p.group) +
+         ", THREADS = " + std::to_string(kReduceThreads) +
+         ", KEPT = " + std::to_string(p.kept_ndim) + ", REDUCED = " + std::to_string(p.reduced_ndim) +
+         ", DIMS = " + std::to_string(kReduceMaxDims) +
+         ", VECTOR = " + (p.vector_loads ? "1" : "0") + " };\n";
+  return out;
+}
+
+constexpr const char* kShared = R"(
+// Offset of result i over the first `dims` kept dimensions.
+template <int dims> TS_FN int64_t kept_offset(const Params& p, int64_t i) {
+  int64_t o = 0;
+  #pragma unroll
+  for (int d = dims - 1; d > 0; --d) {
+    int64_t size = (int64_t)p.w[8 + d];
+    o += i % size * (int64_t)p.w[8 + DIMS + d];
+    i /= size;
+  }
+  return dims > 0 ? o + i * (int64_t)p.w[8 + DIMS] : 0;
+}
+TS_FN O reduced_offset(const Params& p, O j) {
+  O o = 0;
+  U i = (U)j;
+  #pragma unroll
+  for (int d = REDUCED - 1; d > 0; --d) {
+    U size = (U)p.w[8 + 2 * DIMS + d];
+    o += (O)(i % size) * (O)p.w[8 + 3 * DIMS + d];
+    i /= size;
+  }
+  return REDUCED > 0 ? o + (O)i * (O)p.w[8 + 3 * DIMS] : 0;
+}
+struct Elements { S v[V]; };
+// V elements side by side.
+TS_FN Elements load(const S* at) {
+  Elements x;
+  if constexpr (VECTOR) {
+    Vec<S, V> y = *(const Vec<S, V>*)at;
+    #pragma unroll
+    for (int v = 0; v < V; ++v) x.v[v] = y.v[v];
+  } else {
+    #pragma unroll
+    for (int v = 0; v < V; ++v) x.v[v] = at[v];
+  }
+  return x;
+}
+)";
+
+constexpr const char* kRows = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_constant__ Params p) {
+  const int lane = threadIdx.x % G;
+  const int64_t item = (int64_t)blockIdx.x * (THREADS / G) + threadIdx.x / G;
+  const int64_t splits = (int64_t)p.w[5];
+  const bool live = item < (int64_t)p.w[2] * splits;
+  const int64_t row = splits == 1 ? item : item / splits, split = splits == 1 ? 0 : item % splits;
+  const int64_t n = (int64_t)p.w[3], chunk = (int64_t)p.w[4];
+  const O begin = (O)(split * chunk);
+  const O end = live ? (O)min((int64_t)begin + chunk, n) : begin;
+  const S* in = (const S*)p.w[0] + (live ? kept_offset<KEPT>(p, row) : 0);
+  A acc[V];
+  #pragma unroll
+  for (int v = 0; v < V; ++v) acc[v] = init_();
+  O j = begin + lane * V;
+  for (; j + 3 * G * V + V <= end; j += 4 * G * V) {
+    Elements x[4];
+    #pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      O k = j + u * G * V;
+      x[u] = load(in + (V > 1 ? k : reduced_offset(p, k)));
+    }
+    #pragma unroll
+    for (int u = 0; u < 4; ++u)
+      #pragma unroll
+      for (int v = 0; v < V; ++v) acc[v] = combine_(acc[v], take(x[u].v[v]));
+  }
+  for (; j < end; j += G * V) {
+    if (j + V <= end) {
+      Elements x = load(in + (V > 1 ? j : reduced_offset(p, j)));
+      #pragma unroll
+      for (int v = 0; v < V; ++v) acc[v] = combine_(acc[v], take(x.v[v]));
+    } else {
+      #pragma unroll
+      for (int v = 0; v < V; ++v)
+        if (j + v < end) acc[v] = combine_(acc[v], take(in[j + v]));
+    }
+  }
+  #pragma unroll
+  for (int h = V / 2; h > 0; h /= 2)
+    #pragma unroll
+    for (int v = 0; v < h; ++v) acc[v] = combine_(acc[v], acc[v + h]);
+  A x = acc[0];
+  constexpr int W = G < 32 ? G : 32;
+  #pragma unroll
+  for (int d = W / 2; d > 0; d /= 2) x = combine_(x, down(x, d, W));
+  if constexpr (G > 32) {
+    constexpr int WARPS = G / 32;
+    __shared__ A parts[WARPS];
+    if (lane % 32 == 0) parts[lane / 32] = x;
+    __syncthreads();
+    if (lane < 32) {
+      x = lane < WARPS ? parts[lane] : init_();
+      #pragma unroll
+      for (int d = WARPS / 2; d > 0; d /= 2) x = combine_(x, down(x, d, WARPS));
+    }
+  }
+  if (live && lane == 0) ((R*)p.w[1])[item] = result(x, (A)(int64_t)p.w[6]);
+}
+)";
+
+constexpr const char* kColumns = R"(
+extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_constant__ Params p) {
+  constexpr int Y = THREADS / G;
+  const int tx = threadIdx.x % G, ty = threadIdx.x / G;
+  const int64_t across = (int64_t)p.w[8 + KEPT - 1], per = (across + G * V - 1) / (G * V);
+  const int64_t outer = blockIdx.x / per, c = ((blockIdx.x % per) * G + tx) * V;
+  const bool live = c < across;
+  const int64_t n = (int64_t)p.w[3], chunk = (int64_t)p.w[4];
+  const O begin = (O)(blockIdx.y * chunk);
+  const O end = live ? (O)min((int64_t)begin + chunk, n) : begin;
+  const S* in = (const S*)p.w[0] + kept_offset<KEPT - 1>(p, outer) + (live ? c : 0);
+  A acc[V];
+  #pragma unroll
+  for (int v = 0; v < V; ++v) acc[v] = init_();
+  O j = begin + ty;
+  for (; j + 3 * Y < end; j += 4 * Y) {
+    Elements x[4];
+    #pragma unroll
+    for (int u = 0; u < 4; ++u) x[u] = load(in + reduced_offset(p, j + u * Y));
+    #pragma unroll
+    for (int u = 0; u < 4; ++u)
+      #pragma unroll
+      for (int v = 0; v < V; ++v) acc[v] = combine_(acc[v], take(x[u].v[v]));
+  }
+  for (; j < end; j += Y) {
+    Elements x = load(in + reduced_offset(p, j));
+    #pragma unroll
+    for (int v = 0; v < V; ++v) acc[v] = combine_(acc[v], take(x.v[v]));
+  }
+  __shared__ A parts[V][THREADS];
+  #pragma unroll
+  for (int v = 0; v < V; ++v) parts[v][threadIdx.x] = acc[v];
+  #pragma unroll
+  for (int h = Y / 2; h > 0; h /= 2) {
+    __syncthreads();
+    if (ty < h)
+      #pragma unroll
+      for (int v = 0; v < V; ++v) {
+        acc[v] = combine_(acc[v], parts[v][threadIdx.x + h * G]);
+        parts[v][threadIdx.x] = acc[v];
+      }
+  }
+  if (live && ty == 0) {
+    R* out = (R*)p.w[1] + blockIdx.y * (int64_t)p.w[2] + outer * across + c;
+    #pragma unroll
+    for (int v = 0; v < V; ++v) out[v] = result(acc[v], (A)(int64_t)p.w[6]);
+  }
+}
+)";
+
+}  // namespace
+
+std::string reduce_text(const ReducePass& pass) {
+  return prelude_text() + body_text(pass) + kShared + (pass.columns ? kColumns : kRows) + "}\n";
+}
+
+}  // namespace tessera::cuda

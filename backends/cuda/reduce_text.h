@@ -1,0 +1,53 @@
+// Plans and text of reductions.
+//
+// Note [The tree of a reduction]
+// Threads, vectors, splits and passes are functions of the sizes, the dtype and the strides alone.
+// Where an address is not aligned the same elements go to the same threads by single loads, and the
+// number of multiprocessors plays no part, so a sum has the same bits wherever its operand lies and
+// whatever ran before. Partial results of a split row are combined by a second kernel, in order;
+// there are no atomics.
+#pragma once
+#include <string>
+
+#include "hash.h"
+#include "tessera/driver/program.h"
+
+namespace tessera::cuda {
+
+inline constexpr int kReduceThreads = 256;
+inline constexpr int kReduceMaxDims = 12;
+inline constexpr const char* kReduceEntry = "reduce";
+
+struct ReducePass {
+  const ReduceBody* body;
+  RegClass cls;
+  DType in_dtype, out_dtype;
+  bool columns;        // else rows: the reduced elements of one result lie (mostly) side by side
+  bool from_partials;  // reads accumulators instead of elements
+  bool to_partials;    // writes accumulators instead of results
+  bool wide;           // 64-bit offsets
+  bool vector_loads;
+  int vec;    // elements a thread takes side by side
+  int group;  // rows: threads a row; columns: threads side by side
+  int kept_ndim, reduced_ndim;
+  int64_t kept_sizes[kReduceMaxDims], kept_strides[kReduceMaxDims];
+  int64_t reduced_sizes[kReduceMaxDims], reduced_strides[kReduceMaxDims];
+  int64_t kept_numel, reduced_numel;
+  int64_t chunk, splits;
+  int64_t count;  // elements behind one result, for finish
+
+  // Of the launch.
+  int64_t blocks() const;
+};
+
+// False if the operand has more dimensions than a kernel can be given. splits > 1 means a second
+// pass, second_pass(first), over splits * kept_numel accumulators.
+bool plan_reduce(const ReduceProgram& r, ReducePass* pass);
+ReducePass second_pass(const ReducePass& first);
+
+Hash128 reduce_key(const ReducePass& pass, uint64_t device);
+std::string reduce_text(const ReducePass& pass);
+inline constexpr int kReduceWords = 8 + 4 * kReduceMaxDims;
+void reduce_params(const ReducePass& pass, const void* in, void* out, uint64_t* words);
+
+}  // namespace tessera::cuda
