@@ -15,13 +15,10 @@ class Signal {
   // first, since waking a thread costs more than most tasks take.
   template <class Condition>
   void wait(Condition condition) {
-    for (int i = 0; i < kPauses; ++i) {
+    for (int i = 1; i <= kSpins; ++i) {
       if (condition()) return;
-      pause();
-    }
-    for (int i = 0; i < kYields; ++i) {
-      if (condition()) return;
-      sched_yield();
+      // Now and then the core is offered to others: who is to change it may be waiting for it.
+      i % 16 ? pause() : static_cast<void>(sched_yield());
     }
     std::unique_lock lock(mutex_);
     waiters_.fetch_add(1);
@@ -36,8 +33,7 @@ class Signal {
   }
 
  private:
-  static constexpr int kPauses = 200;
-  static constexpr int kYields = 50;
+  static constexpr int kSpins = 800;  // some 30 microseconds
   static void pause() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
