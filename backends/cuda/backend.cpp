@@ -13,7 +13,7 @@
 namespace tessera::cuda {
 namespace {
 
-int device_count(const char** why) {
+int device_count(const char** why) try {
   if (why) *why = nullptr;
   auto none = [&](const char* reason) {
     if (why) *why = reason;
@@ -36,18 +36,19 @@ int device_count(const char** why) {
     return none(*visible ? "CUDA_VISIBLE_DEVICES is -1, which hides every device"
                          : "CUDA_VISIBLE_DEVICES is set but empty, which hides every device");
   return none(reason);
+} catch (...) {
+  if (why) *why = "not enough memory to open the NVIDIA driver";
+  return 0;
 }
 
 // Every entry begins by making its device current.
 template <class F>
-Status with(int ordinal, F f) {
+Status with(int ordinal, F f) try {
   Device* d = nullptr;
   TS_TRY(acquire(ordinal, &d));
-  try {
-    return f(*d);
-  } catch (const std::exception& e) {
-    return fail(Code::kFailed, "CUDA backend: %s", e.what());
-  }
+  return f(*d);
+} catch (const std::exception& e) {
+  return fail(Code::kFailed, "CUDA backend: %s", e.what());
 }
 
 Status device_props(int device, DeviceProps* out) {
@@ -183,9 +184,9 @@ Status event_synchronize(int device, EventHandle e) {
 
 Status event_elapsed_ms(int device, EventHandle begin, EventHandle end, float* out) {
   return with(device, [&](Device& d) {
-    return check(d, driver().event_elapsed(out, static_cast<CUevent>(begin),
-                                           static_cast<CUevent>(end)),
-                 "event_elapsed_ms");
+    return check(
+        d, driver().event_elapsed(out, static_cast<CUevent>(begin), static_cast<CUevent>(end)),
+        "event_elapsed_ms");
   });
 }
 
@@ -206,11 +207,12 @@ Status copy(Exec exec, CopyKind kind, void* dst, const void* src, size_t bytes, 
 
 Status copy_peer(Exec exec, void* dst, int dst_device, const void* src, int src_device,
                  size_t bytes) {
-  Device *to = nullptr, *from = nullptr;
-  TS_TRY(acquire(dst_device, &to));
-  TS_TRY(acquire(src_device, &from));
   return with(exec.device, [&](Device& d) {
     if (bytes == 0) return ok();
+    Device *to = nullptr, *from = nullptr;
+    TS_TRY(acquire(dst_device, &to));
+    TS_TRY(acquire(src_device, &from));
+    TS_TRY(check(d, driver().cuCtxSetCurrent(d.context), "copy_peer"));
     return check(d,
                  driver().cuMemcpyPeerAsync(reinterpret_cast<CUdeviceptr>(dst), to->context,
                                             reinterpret_cast<CUdeviceptr>(src), from->context,
@@ -220,15 +222,13 @@ Status copy_peer(Exec exec, void* dst, int dst_device, const void* src, int src_
 }
 
 Status run_group(Exec exec, const GroupProgram* program) {
-  return with(exec.device, [&](Device& d) {
-    return run_group_on(d, stream_of(d, exec.stream), *program);
-  });
+  return with(exec.device,
+              [&](Device& d) { return run_group_on(d, stream_of(d, exec.stream), *program); });
 }
 
 Status run_reduce(Exec exec, const ReduceProgram* program) {
-  return with(exec.device, [&](Device& d) {
-    return run_reduce_on(d, stream_of(d, exec.stream), *program);
-  });
+  return with(exec.device,
+              [&](Device& d) { return run_reduce_on(d, stream_of(d, exec.stream), *program); });
 }
 
 struct Named {
@@ -252,8 +252,7 @@ KernelFn find(const char* name) {
 Status run_kernel(Exec exec, const char* name, const KernelArgs* args) {
   KernelFn run = find(name);
   if (!run) return fail(Code::kUnsupported, "%s is not implemented for CUDA", name);
-  return with(exec.device,
-              [&](Device& d) { return run(d, stream_of(d, exec.stream), *args); });
+  return with(exec.device, [&](Device& d) { return run(d, stream_of(d, exec.stream), *args); });
 }
 
 bool has_kernel(const char* name) { return find(name) != nullptr; }
@@ -263,20 +262,12 @@ void compile_stats(int64_t* compiled, int64_t* from_cache) {
 }
 
 constexpr Backend kBackend = {
-    kBackendAbi,        "cuda",
-    device_count,       device_props,
-    memory_info,        allocate,
-    deallocate,         host_allocate,
-    host_deallocate,    stream_create,
-    stream_destroy,     stream_query,
-    stream_synchronize, device_synchronize,
-    event_create,       event_destroy,
-    event_record,       event_query,
-    event_synchronize,  event_elapsed_ms,
-    stream_wait_event,  copy,
-    copy_peer,          run_group,
-    run_reduce,         run_kernel,
-    has_kernel,         compile_stats,
+    kBackendAbi,       "cuda",       device_count,       device_props,       memory_info,
+    allocate,          deallocate,   host_allocate,      host_deallocate,    stream_create,
+    stream_destroy,    stream_query, stream_synchronize, device_synchronize, event_create,
+    event_destroy,     event_record, event_query,        event_synchronize,  event_elapsed_ms,
+    stream_wait_event, copy,         copy_peer,          run_group,          run_reduce,
+    run_kernel,        has_kernel,   compile_stats,
 };
 
 }  // namespace

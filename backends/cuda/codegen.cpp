@@ -2,6 +2,7 @@
 // stores, so that a thread has its loads in flight together and an output may be its own input.
 #include "codegen.h"
 
+#include <cstring>
 #include <vector>
 
 #include "prelude.h"
@@ -66,7 +67,8 @@ class GroupText {
       out_ += std::string("TS_FN ") + (b.result == 'b' ? "bool" : t) + " " + body_name(i) + "(";
       for (int s = 0; s < in.num_sources; ++s) {
         if (s) out_ += ", ";
-        out_ += (b.sources[s] == 'b' ? "bool " : t + " ") + std::string(1, static_cast<char>('a' + s));
+        out_ +=
+            (b.sources[s] == 'b' ? "bool " : t + " ") + std::string(1, static_cast<char>('a' + s));
       }
       for (int s = 0; s < in.num_scalars; ++s)
         out_ += (s || in.num_sources ? ", " : "") + t + " s" + num(s);
@@ -83,29 +85,36 @@ class GroupText {
   }
   std::string body_name(int i) const {
     int first = body_number(i);
-    return "op" + num(first) + "_" + g_.instrs[i].body->name + "_" +
-           class_suffix(g_.instrs[i].cls);
+    return "op" + num(first) + "_" + g_.instrs[i].body->name + "_" + class_suffix(g_.instrs[i].cls);
   }
 
   std::string immediate(int i) const {
     std::string w = "p.w[" + num(word_imm_ + i) + "]";
     switch (g_.immediate_cls[i]) {
-      case RegClass::kF32: return "__uint_as_float((unsigned)" + w + ")";
-      case RegClass::kF64: return "__longlong_as_double((long long)" + w + ")";
-      case RegClass::kI64: return "(int64_t)" + w;
-      default: return "((" + w + " & 0xff) != 0)";
+      case RegClass::kF32:
+        return "__uint_as_float((unsigned)" + w + ")";
+      case RegClass::kF64:
+        return "__longlong_as_double((long long)" + w + ")";
+      case RegClass::kI64:
+        return "(int64_t)" + w;
+      default:
+        return "((" + w + " & 0xff) != 0)";
     }
   }
   std::string source(const Source& s) const {
     switch (s.kind) {
-      case SourceKind::kInput: return "r" + num(s.index);
-      case SourceKind::kValue: return "v" + num(s.index);
-      default: return immediate(s.index);
+      case SourceKind::kInput:
+        return "r" + num(s.index);
+      case SourceKind::kValue:
+        return "v" + num(s.index);
+      default:
+        return immediate(s.index);
     }
   }
 
   bool is_plain_copy(const Instr& in) const {
-    return in.kind == Instr::Kind::kConvert && in.sources[0].kind == SourceKind::kInput &&
+    bool keeps = in.kind == Instr::Kind::kConvert || std::strcmp(in.body->text, "return a;") == 0;
+    return keeps && in.sources[0].kind == SourceKind::kInput &&
            g_.inputs[in.sources[0].index].dtype == in.round_to;
   }
 
@@ -190,13 +199,15 @@ class GroupText {
   // The element or vector of operand i at index j with offsets o.
   std::string access(int i, const std::string& j) const {
     switch (plan_.layouts[i]) {
-      case Layout::kScalar: return "c" + num(i);
+      case Layout::kScalar:
+        return "c" + num(i);
       case Layout::kDense:
         return pointer(i, in_vectors(i) ? vec_type(i) : type(i)) + "[" + j + "]";
       case Layout::kRun:
         return "*(" + std::string(is_input(i) ? "const " : "") + vec_type(i) + "*)(" +
                pointer(i, type(i)) + " + o" + num(i) + ")";
-      default: return pointer(i, type(i)) + "[o" + num(i) + "]";
+      default:
+        return pointer(i, type(i)) + "[o" + num(i) + "]";
     }
   }
   std::string call_offsets(const std::string& j) const {
@@ -219,8 +230,9 @@ class GroupText {
       if (plan_.layouts[i] == Layout::kScalar)
         out_ += "  const " + type(i) + " c" + num(i) + " = *" + pointer(i, type(i)) + ";\n";
     if (tile) return;
-    out_ += "  const I n = (I)p.w[0], nv = n / " + num(plan_.vec) +
-            ", step = (I)gridDim.x * blockDim.x, first = (I)blockIdx.x * blockDim.x + threadIdx.x;\n";
+    out_ +=
+        "  const I n = (I)p.w[0], nv = n / " + num(plan_.vec) +
+        ", step = (I)gridDim.x * blockDim.x, first = (I)blockIdx.x * blockDim.x + threadIdx.x;\n";
   }
 
   void run_kernel() {
@@ -231,19 +243,24 @@ class GroupText {
     out_ += "  for (I base = first; base < nv; base += step * " + unroll + ") {\n";
     for (int i = 0; i < g_.num_inputs; ++i)
       if (plan_.layouts[i] != Layout::kScalar)
-        out_ += "    " + (in_vectors(i) ? vec_type(i) : type(i)) + " x" + num(i) + "[" + unroll + "];\n";
+        out_ += "    " + (in_vectors(i) ? vec_type(i) : type(i)) + " x" + num(i) + "[" + unroll +
+                "];\n";
     out_ += each;
     for (int i = 0; i < g_.num_inputs; ++i)
-      if (plan_.layouts[i] != Layout::kScalar) out_ += "x" + num(i) + "[u] = " + access(i, "j") + "; ";
+      if (plan_.layouts[i] != Layout::kScalar)
+        out_ += "x" + num(i) + "[u] = " + access(i, "j") + "; ";
     out_ += "} }\n" + each + "\n";
     for (int i = g_.num_inputs; i < plan_.num_operands; ++i)
       out_ += "      " + (in_vectors(i) ? vec_type(i) : type(i)) + " y" + num(i) + ";\n";
     out_ += "      #pragma unroll\n      for (int e = 0; e < " + num(plan_.vec) + "; ++e) point(p";
     for (int i = 0; i < plan_.num_operands; ++i) {
       std::string lane = in_vectors(i) ? ".v[e]" : "";
-      if (plan_.layouts[i] == Layout::kScalar) out_ += ", c" + num(i);
-      else if (is_input(i)) out_ += ", x" + num(i) + "[u]" + lane;
-      else out_ += ", y" + num(i) + lane;
+      if (plan_.layouts[i] == Layout::kScalar)
+        out_ += ", c" + num(i);
+      else if (is_input(i))
+        out_ += ", x" + num(i) + "[u]" + lane;
+      else
+        out_ += ", y" + num(i) + lane;
     }
     out_ += ");\n";
     for (int i = g_.num_inputs; i < plan_.num_operands; ++i)
@@ -257,7 +274,8 @@ class GroupText {
   void tail() {
     out_ += "  const I i = nv * " + num(plan_.vec) + " + first;\n  if (i < n) point(p";
     for (int i = 0; i < plan_.num_operands; ++i)
-      out_ += plan_.layouts[i] == Layout::kScalar ? ", c" + num(i) : ", " + pointer(i, type(i)) + "[i]";
+      out_ +=
+          plan_.layouts[i] == Layout::kScalar ? ", c" + num(i) : ", " + pointer(i, type(i)) + "[i]";
     out_ += ");\n";
   }
 
@@ -266,9 +284,7 @@ class GroupText {
     // A row is an odd number of banks, so that a column meets every bank once.
     return plan_.tile + (size < 4 ? static_cast<int>(4 / size) : 1);
   }
-  std::string stride(int i, int d) const {
-    return "(O)p.w[" + num(word_strides_[i] + d) + "]";
-  }
+  std::string stride(int i, int d) const { return "(O)p.w[" + num(word_strides_[i] + d) + "]"; }
   // Offset of strided operand i at batch b, row r, column c.
   std::string tile_offset(int i) const {
     std::string batch = plan_.ndim == 3 ? "(O)b * " + stride(i, 0) + " + " : "";
@@ -280,37 +296,46 @@ class GroupText {
   void tile_kernel() {
     head(true);
     int lines = kGroupThreads / plan_.tile;
-    std::string edge = num(plan_.tile), each =
-        "    #pragma unroll\n    for (int k = 0; k < " + edge + "; k += " + num(lines) + ") ";
+    std::string edge = num(plan_.tile), each = "    #pragma unroll\n    for (int k = 0; k < " +
+                                               edge + "; k += " + num(lines) + ") ";
     for (int i = 0; i < g_.num_inputs; ++i)
       if (plan_.layouts[i] == Layout::kSwapped)
-        out_ += "  __shared__ " + type(i) + " t" + num(i) + "[" + num(plan_.tile * pitch(i)) + "];\n";
+        out_ +=
+            "  __shared__ " + type(i) + " t" + num(i) + "[" + num(plan_.tile * pitch(i)) + "];\n";
     std::string w = num(word_dims_);
     out_ += "  const I rows = (I)p.w[" + num(word_dims_ + 1) + "], cols = (I)p.w[" +
             num(word_dims_ + 2) + "];\n  const I tr = (rows + " + edge + " - 1) / " + edge +
             ", tc = (cols + " + edge + " - 1) / " + edge + ", total = (I)p.w[" + w +
-            "] * tr * tc;\n  const int tx = threadIdx.x % " + edge + ", ty = threadIdx.x / " + edge +
+            "] * tr * tc;\n  const int tx = threadIdx.x % " + edge + ", ty = threadIdx.x / " +
+            edge +
             ";\n  for (I tile = blockIdx.x; tile < total; tile += gridDim.x) {\n"
             "    const I b = tile / (tr * tc), in_b = tile % (tr * tc);\n"
-            "    const I r0 = in_b / tc * " + edge + ", c0 = in_b % tc * " + edge + ";\n";
-    out_ += each + "{\n      const I r = r0 + tx, c = c0 + ty + k;\n"
+            "    const I r0 = in_b / tc * " +
+            edge + ", c0 = in_b % tc * " + edge + ";\n";
+    out_ += each +
+            "{\n      const I r = r0 + tx, c = c0 + ty + k;\n"
             "      if (r < rows && c < cols) {\n";
     for (int i = 0; i < g_.num_inputs; ++i)
       if (plan_.layouts[i] == Layout::kSwapped)
-        out_ += "        t" + num(i) + "[(ty + k) * " + num(pitch(i)) + " + tx] = " +
-                pointer(i, type(i)) + "[" + tile_offset(i) + "];\n";
+        out_ += "        t" + num(i) + "[(ty + k) * " + num(pitch(i)) +
+                " + tx] = " + pointer(i, type(i)) + "[" + tile_offset(i) + "];\n";
     out_ += "      }\n    }\n    __syncthreads();\n" + each +
             "{\n      const I r = r0 + ty + k, c = c0 + tx;\n"
             "      if (r < rows && c < cols) {\n        const I i = (b * rows + r) * cols + c;\n"
             "        point(p";
     for (int i = 0; i < plan_.num_operands; ++i) {
       switch (plan_.layouts[i]) {
-        case Layout::kScalar: out_ += ", c" + num(i); break;
-        case Layout::kDense: out_ += ", " + pointer(i, type(i)) + "[i]"; break;
+        case Layout::kScalar:
+          out_ += ", c" + num(i);
+          break;
+        case Layout::kDense:
+          out_ += ", " + pointer(i, type(i)) + "[i]";
+          break;
         case Layout::kSwapped:
           out_ += ", t" + num(i) + "[tx * " + num(pitch(i)) + " + ty + k]";
           break;
-        default: out_ += ", " + pointer(i, type(i)) + "[" + tile_offset(i) + "]";
+        default:
+          out_ += ", " + pointer(i, type(i)) + "[" + tile_offset(i) + "]";
       }
     }
     out_ += ");\n      }\n    }\n    __syncthreads();\n  }\n}\n";

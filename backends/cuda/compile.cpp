@@ -11,8 +11,8 @@ namespace {
 
 std::atomic<int64_t> g_compiled{0}, g_from_cache{0};
 
-// The newest architecture NVRTC knows that is not newer than the device's. Where it is older, PTX is
-// made instead, which the driver translates.
+// The newest architecture NVRTC knows that is not newer than the device's. Where it is older, PTX
+// is made instead, which the driver translates.
 int supported_arch(const NvrtcApi& api, int arch) {
   int count = 0;
   if (api.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count <= 0) return arch;
@@ -51,10 +51,10 @@ bool compile_text(const std::string& text, int arch, std::vector<char>* image, s
   bool machine_code = target == arch;
   std::string gpu = (machine_code ? "--gpu-architecture=sm_" : "--gpu-architecture=compute_") +
                     std::to_string(target);
-  // Nothing is contracted or approximated: a fused group gives the bits of its operators one by one.
-  const char* options[] = {gpu.c_str(),         "--fmad=false",     "--prec-div=true",
-                           "--prec-sqrt=true",  "--ftz=false",      "--std=c++17",
-                           "-default-device",   "--disable-warnings"};
+  // Nothing is contracted or approximated: a fused group gives the bits of its operators one by
+  // one.
+  const char* options[] = {gpu.c_str(),   "--fmad=false", "--prec-div=true", "--prec-sqrt=true",
+                           "--ftz=false", "--std=c++17",  "-default-device", "--disable-warnings"};
   Hasher h(1);
   for (const char* option : options) h.add(std::string_view(option));
   h.add(static_cast<uint64_t>(api->major) << 32 | static_cast<uint64_t>(api->minor));
@@ -66,7 +66,8 @@ bool compile_text(const std::string& text, int arch, std::vector<char>* image, s
     return true;
   }
   nvrtcProgram program;
-  nvrtcResult r = api->nvrtcCreateProgram(&program, text.c_str(), "tessera.cu", 0, nullptr, nullptr);
+  nvrtcResult r =
+      api->nvrtcCreateProgram(&program, text.c_str(), "tessera.cu", 0, nullptr, nullptr);
   if (r == NVRTC_SUCCESS) {
     r = api->nvrtcCompileProgram(program, static_cast<int>(std::size(options)), options);
     size_t size = 0;

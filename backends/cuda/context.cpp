@@ -65,7 +65,8 @@ Status initialise(Device& d) {
                "allocating the error slot"));
   std::memset(slot, 0, sizeof(ErrorSlot));
   d.slot = static_cast<ErrorSlot*>(slot);
-  return check(d, cu.cuMemHostGetDevicePointer(&d.slot_on_device, slot, 0), "mapping the error slot");
+  return check(d, cu.cuMemHostGetDevicePointer(&d.slot_on_device, slot, 0),
+               "mapping the error slot");
 }
 
 Status first_use(int ordinal, Device** out) {
@@ -141,9 +142,9 @@ Status take_data_error(Device& d) {
   std::atomic_thread_fence(std::memory_order_acquire);
   const char* name =
       static_cast<DataError>(op - 1) == DataError::kIndexSelect ? "index_select" : "index_add";
-  Status s = fail(Code::kInvalid, "%s(): index %lld is out of range for dimension %d of size %lld",
-                  name, static_cast<long long>(slot->index), slot->dim,
-                  static_cast<long long>(slot->size));
+  Status s =
+      fail(Code::kInvalid, "%s(): index %lld is out of range for dimension %d of size %lld", name,
+           static_cast<long long>(slot->index), slot->dim, static_cast<long long>(slot->size));
   slot->op = 0;
   return s;
 }

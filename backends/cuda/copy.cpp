@@ -238,7 +238,8 @@ bool is_page_locked(const void* p) {
 
 }  // namespace
 
-Status copy_on(Device& d, CUstream stream, CopyKind kind, void* dst, const void* src, size_t bytes) {
+Status copy_on(Device& d, CUstream stream, CopyKind kind, void* dst, const void* src,
+               size_t bytes) {
   if (bytes == 0) return ok();
   const DriverApi& cu = driver();
   CUdeviceptr to = reinterpret_cast<CUdeviceptr>(dst), from = reinterpret_cast<CUdeviceptr>(src);
@@ -251,7 +252,8 @@ Status copy_on(Device& d, CUstream stream, CopyKind kind, void* dst, const void*
       return upload(d, stream, to, static_cast<const char*>(src), bytes);
     case CopyKind::kDeviceToHost:
       if (is_page_locked(dst))
-        return check(d, cu.cuMemcpyDtoHAsync(dst, from, bytes, stream), "a copy from device to host");
+        return check(d, cu.cuMemcpyDtoHAsync(dst, from, bytes, stream),
+                     "a copy from device to host");
       return download(d, stream, static_cast<char*>(dst), from, bytes);
   }
   return fail(Code::kFailed, "unknown kind of copy");

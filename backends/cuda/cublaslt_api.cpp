@@ -19,11 +19,11 @@ void load(State& s) {
   if (driver().version < 13000) names = {"libcublasLt.so.12", "libcublasLt.so.13"};
   void* lib = open_library(names, &s.why);
   if (!lib) return;
-#define TS_CUBLASLT_LOAD(f)                                         \
-  s.api.f = reinterpret_cast<decltype(s.api.f)>(dlsym(lib, #f));    \
-  if (!s.api.f) {                                                   \
-    s.why = "libcublasLt has no " #f;                               \
-    return;                                                         \
+#define TS_CUBLASLT_LOAD(f)                                      \
+  s.api.f = reinterpret_cast<decltype(s.api.f)>(dlsym(lib, #f)); \
+  if (!s.api.f) {                                                \
+    s.why = "libcublasLt has no " #f;                            \
+    return;                                                      \
   }
   TS_CUBLASLT_FUNCTIONS(TS_CUBLASLT_LOAD)
 #undef TS_CUBLASLT_LOAD

@@ -182,8 +182,8 @@ void write_cached(const Hash128& name, const std::vector<char>& image) {
   std::string temporary =
       final_name + "." + std::to_string(getpid()) + "." + std::to_string(counter++);
   {
-    Descriptor file(openat(dir, temporary.c_str(),
-                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    Descriptor file(
+        openat(dir, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file) return;
     Header header{kMagic, name, image.size(), checksum_of(image.data(), image.size())};
     if (!write_all(file.get(), &header, sizeof header) ||

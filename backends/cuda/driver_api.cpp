@@ -24,11 +24,11 @@ void load(State& s) {
     s.why = "no NVIDIA driver: libcuda.so.1 was not found";
     return;
   }
-#define TS_CUDA_LOAD(f)                                                                          \
-  s.api.f = reinterpret_cast<decltype(s.api.f)>(dlsym(lib, TS_CUDA_STRING(f)));                  \
-  if (!s.api.f) {                                                                                \
-    s.why = "the NVIDIA driver is too old: it has no " TS_CUDA_STRING(f);                        \
-    return;                                                                                      \
+#define TS_CUDA_LOAD(f)                                                         \
+  s.api.f = reinterpret_cast<decltype(s.api.f)>(dlsym(lib, TS_CUDA_STRING(f))); \
+  if (!s.api.f) {                                                               \
+    s.why = "the NVIDIA driver is too old: it has no " TS_CUDA_STRING(f);       \
+    return;                                                                     \
   }
   TS_CUDA_DRIVER_FUNCTIONS(TS_CUDA_LOAD)
 #undef TS_CUDA_LOAD

@@ -12,14 +12,16 @@ Status run_group_on(Device& d, CUstream stream, const GroupProgram& g) {
   GroupPlan plan;
   uint64_t words[kMaxParamWords];
   if (!plan_group(g, &plan) || group_params(g, plan, words) == 0)
-    return fail(Code::kUnsupported, "a group of %d inputs and %d outputs in %d dimensions is too large",
-                g.num_inputs, g.num_outputs, g.ndim);
+    return fail(Code::kUnsupported,
+                "a group of %d inputs and %d outputs in %d dimensions is too large", g.num_inputs,
+                g.num_outputs, g.ndim);
   const Kernel* k = nullptr;
   TS_TRY(get_kernel(d, group_key(g, plan, static_cast<uint64_t>(d.ordinal)), kGroupEntry,
                     g.instrs[0].body ? g.instrs[0].body->name : "convert", &k,
                     [&] { return group_text(g, plan); }));
   int64_t work = group_work(g, plan);
-  int64_t blocks = plan.mode == GroupMode::kTile ? work : (work + kGroupThreads - 1) / kGroupThreads;
+  int64_t blocks =
+      plan.mode == GroupMode::kTile ? work : (work + kGroupThreads - 1) / kGroupThreads;
   Grid grid{std::clamp<int64_t>(blocks, 1, int64_t{d.multiprocessors} * 8), kGroupThreads};
   return launch(d, stream, *k, grid, words, "launching a pointwise kernel");
 }

@@ -91,7 +91,8 @@ Status run_index_select(Device& d, CUstream stream, const KernelArgs& args) {
   if (w.nd > kKernelDims)
     return fail(Code::kUnsupported, "index_select(): more than %d dimensions", kKernelDims);
   int64_t numel = out.numel;
-  uint64_t from = reinterpret_cast<uintptr_t>(self.data), to = reinterpret_cast<uintptr_t>(out.data);
+  uint64_t from = reinterpret_cast<uintptr_t>(self.data),
+           to = reinterpret_cast<uintptr_t>(out.data);
   int bytes = widen(&w, static_cast<int>(itemsize(self.dtype)), from | to, &numel);
   uint64_t words[kIndexWords] = {};
   fill_words(d, w, index, words);

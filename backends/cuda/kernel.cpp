@@ -66,11 +66,10 @@ Status launch(Device& d, CUstream stream, const Kernel& k, const Grid& grid, con
               const char* what) {
   void* arguments[] = {const_cast<void*>(params)};
   return check(d,
-               driver().cuLaunchKernel(k.function, static_cast<unsigned>(grid.blocks),
-                                       static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z),
-                                       static_cast<unsigned>(grid.threads), 1, 1,
-                                       static_cast<unsigned>(grid.shared), stream, arguments,
-                                       nullptr),
+               driver().cuLaunchKernel(
+                   k.function, static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.y),
+                   static_cast<unsigned>(grid.z), static_cast<unsigned>(grid.threads), 1, 1,
+                   static_cast<unsigned>(grid.shared), stream, arguments, nullptr),
                what);
 }
 

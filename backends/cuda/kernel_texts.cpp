@@ -60,18 +60,13 @@ TS_FN void fold(A& m, A& s, A x) {
   else if (x == x) s += x == lowest() ? A(0) : exp(x - m);
   else { s = x; m = x; }
 }
-TS_FN void join(A& m, A& s, A m2, A s2) {
-  A top = max_nan(m, m2);
-  A a = m == top ? s : s * exp(m - top), b = m2 == top ? s2 : s2 * exp(m2 - top);
-  s = a + b;
-  m = top;
-}
 )";
 
 constexpr const char* kSoftmaxColumns = R"(
 extern "C" __global__ void __launch_bounds__(256) softmax(const __grid_constant__ Params p) {
-  const int64_t rows = (int64_t)p.w[2], n = (int64_t)p.w[3], xs = (int64_t)p.w[4], ys = (int64_t)p.w[5];
-  for (int64_t r = (int64_t)blockIdx.x * 256 + threadIdx.x; r < rows; r += (int64_t)gridDim.x * 256) {
+  const int64_t rows = (int64_t)p.w[2], n = (int64_t)p.w[3];
+  const int64_t xs = (int64_t)p.w[4], ys = (int64_t)p.w[5], step = (int64_t)gridDim.x * 256;
+  for (int64_t r = (int64_t)blockIdx.x * 256 + threadIdx.x; r < rows; r += step) {
     const S* x = (const S*)p.w[0] + row_of_x(p, r);
     S* y = (S*)p.w[1] + row_of_y(p, r);
     A m = lowest();
@@ -126,14 +121,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax(const __grid_constan
   S* y = (S*)p.w[1] + row_of_y(p, r);
   __shared__ A max_parts[32], sum_parts[32];
   if constexpr (VECTORS > 0) {
-    A e[VECTORS * V];
+    const int n = (int)p.w[3];
+    A e[VECTORS > 0 ? VECTORS * V : 1];
     #pragma unroll
     for (int k = 0; k < VECTORS; ++k) {
-      const int64_t j = ((int64_t)k * THREADS + lane) * V;
-      if (j + V <= n && VECTOR) {
-        Vec<S, V> v = *(const Vec<S, V>*)(x + j);
+      const int j = (k * THREADS + lane) * V;
+      if constexpr (VECTOR) {  // then n is a multiple of V
+        Vec<S, V> v;
+        if (j < n) v = *(const Vec<S, V>*)(x + j);
         #pragma unroll
-        for (int i = 0; i < V; ++i) e[k * V + i] = ld(v.v[i]);
+        for (int i = 0; i < V; ++i) e[k * V + i] = j < n ? ld(v.v[i]) : lowest();
       } else {
         #pragma unroll
         for (int i = 0; i < V; ++i) e[k * V + i] = j + i < n ? ld(x[(j + i) * xs]) : lowest();
@@ -148,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax(const __grid_constan
     for (int k = 0; k < VECTORS; ++k)
       #pragma unroll
       for (int i = 0; i < V; ++i)
-        if (((int64_t)k * THREADS + lane) * V + i < n) {
+        if ((k * THREADS + lane) * V + i < n) {
           A v = exp(e[k * V + i] - m);
           s += v;
           if constexpr (!LOG) e[k * V + i] = v;
@@ -156,12 +153,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax(const __grid_constan
     const Scale scale = Scale::make(m, row_sum(s, sum_parts));
     #pragma unroll
     for (int k = 0; k < VECTORS; ++k) {
-      const int64_t j = ((int64_t)k * THREADS + lane) * V;
-      if (j + V <= n && VECTOR) {
+      const int j = (k * THREADS + lane) * V;
+      if constexpr (VECTOR) {
         Vec<S, V> v;
         #pragma unroll
         for (int i = 0; i < V; ++i) v.v[i] = Scale::value(e[k * V + i], e[k * V + i], scale);
-        *(Vec<S, V>*)(y + j) = v;
+        if (j < n) *(Vec<S, V>*)(y + j) = v;
       } else {
         #pragma unroll
         for (int i = 0; i < V; ++i)
@@ -184,9 +181,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax(const __grid_constan
 }
 )";
 
-// Parameters: 0 elements, 1 out, 2 self or source, 3 index, 4 stride of index, 5 size of the indexed
-// dimension, 6 where it stands among the merged dimensions, 7 where among the user's, 8 error slot,
-// 9 alpha; 12.. sizes, strides of the source, strides of the output.
+// Parameters: 0 elements, 1 out, 2 self or source, 3 index, 4 stride of index, 5 size of the
+// indexed dimension, 6 where it stands among the merged dimensions, 7 where among the user's, 8
+// error slot, 9 alpha; 12.. sizes, strides of the source, strides of the output.
 constexpr const char* kIndexShared = R"(
 struct ErrorSlot { int op; int dim; long long index; long long size; };
 // Several threads may find wrong indices: any one of them is reported.
@@ -208,8 +205,11 @@ TS_FN Place place(const Params& p, int64_t i) {
     const int64_t size = (int64_t)p.w[12 + d];
     int64_t c = i;
     if (d > 0) {
-      if ((i | size) >> 31 == 0) { unsigned q = (unsigned)i / (unsigned)size; c = i - (int64_t)q * size; i = q; }
-      else { c = i % size; i /= size; }
+      int64_t q;
+      if ((i | size) >> 31 == 0) q = (unsigned)i / (unsigned)size;
+      else q = i / size;
+      c = i - q * size;
+      i = q;
     }
     if (d == (int)p.w[6]) x.at = c;
     x.from += c * (int64_t)p.w[12 + DIMS + d];
@@ -235,7 +235,8 @@ extern "C" __global__ void __launch_bounds__(256) index_select(const __grid_cons
 constexpr const char* kIndexAdd = R"(
 template <class X> TS_FN void atomic_add(X* at, A value) {
   if constexpr (sizeof(X) >= 4) {
-    if constexpr (std::is_same_v<X, int64_t>) atomicAdd((unsigned long long*)at, (unsigned long long)value);
+    if constexpr (std::is_same_v<X, int64_t>)
+      atomicAdd((unsigned long long*)at, (unsigned long long)value);
     else atomicAdd(at, (X)value);
   } else {
     // Narrow elements are exchanged within the word they lie in.
@@ -246,7 +247,7 @@ template <class X> TS_FN void atomic_add(X* at, A value) {
     do {
       seen = old;
       const X sum = st((A)(ld((X)((seen & mask) >> shift)) + value));
-      const unsigned bits = (sizeof(X) == 1 ? (unsigned)(unsigned char)sum : (unsigned)(unsigned short)sum);
+      const unsigned bits = sizeof(X) == 1 ? (unsigned char)sum : (unsigned short)sum;
       old = atomicCAS(word, seen, (seen & ~mask) | bits << shift);
     } while (old != seen);
   }
@@ -259,7 +260,8 @@ extern "C" __global__ void __launch_bounds__(256) index_add(const __grid_constan
     const Place x = place(p, i);
     const int64_t index = (int64_t)((const INDEX*)p.w[3])[x.at * (int64_t)p.w[4]];
     if (index < 0 || index >= size) { report(p, 2, index); continue; }
-    atomic_add((S*)p.w[1] + x.to + (index - x.at) * stride, ld(st((A)(ld(((const S*)p.w[2])[x.from]) * alpha))));
+    const A value = ld(st((A)(ld(((const S*)p.w[2])[x.from]) * alpha)));
+    atomic_add((S*)p.w[1] + x.to + (index - x.at) * stride, value);
   }
 }
 )";
@@ -278,16 +280,18 @@ TS_FN void draw(const Params& p, const Words& words, A* v) {
   if constexpr (DRAW == 0) {
     const A lo = ld(st((A)number(p, 4))), width = ld(st((A)number(p, 5))) - lo;
     #pragma unroll
-    for (int k = 0; k < PER; ++k) v[k] = (A)(Words::get(words, k) >> SHIFT) * (A)SCALE * width + lo;
+    for (int k = 0; k < PER; ++k)
+      v[k] = (A)(Words::get(words, k) >> SHIFT) * (A)SCALE * width + lo;
   } else if constexpr (DRAW == 1) {
-    const A mean = (A)number(p, 4), std = (A)number(p, 5);
+    typedef std::conditional_t<std::is_same_v<A, double>, double, float> F;
+    const F mean = (F)number(p, 4), std = (F)number(p, 5);
     #pragma unroll
     for (int k = 0; k < PER; k += 2) {
-      const A u1 = (A)(Words::get(words, k) >> SHIFT) * (A)SCALE + (A)SCALE;
-      const A u2 = (A)(Words::get(words, k + 1) >> SHIFT) * (A)SCALE;
-      const A r = sqrt((A)-2 * log(u1)), t = (A)6.283185307179586 * u2;
-      v[k] = r * cos(t) * std + mean;
-      v[k + 1] = r * sin(t) * std + mean;
+      const F u1 = (F)(Words::get(words, k) >> SHIFT) * (F)SCALE + (F)SCALE;
+      const F u2 = (F)(Words::get(words, k + 1) >> SHIFT) * (F)SCALE;
+      const F r = sqrt((F)-2 * log(u1)), t = (F)6.283185307179586 * u2;
+      v[k] = (A)(r * cos(t) * std + mean);
+      v[k + 1] = (A)(r * sin(t) * std + mean);
     }
   } else if constexpr (DRAW == 2) {
     #pragma unroll
@@ -296,15 +300,16 @@ TS_FN void draw(const Params& p, const Words& words, A* v) {
   } else {
     const uint64_t low = p.w[4], range = p.w[5] - low;
     #pragma unroll
-    for (int k = 0; k < PER; ++k)
-      v[k] = (A)(int64_t)(low + (WIDE ? Words::get(words, k) % range
-                                      : (uint64_t)((uint32_t)Words::get(words, k) % (uint32_t)range)));
+    for (int k = 0; k < PER; ++k) {
+      const uint64_t w = Words::get(words, k);
+      v[k] = (A)(int64_t)(low + (WIDE ? w % range : (uint64_t)((uint32_t)w % (uint32_t)range)));
+    }
   }
 }
 extern "C" __global__ void __launch_bounds__(256) random(const __grid_constant__ Params p) {
   S* out = (S*)p.w[0];
-  const uint64_t n = p.w[1], blocks = (n + PER - 1) / PER;
-  for (uint64_t t = (uint64_t)blockIdx.x * 256 + threadIdx.x; t < blocks; t += (uint64_t)gridDim.x * 256) {
+  const uint64_t n = p.w[1], blocks = (n + PER - 1) / PER, step = (uint64_t)gridDim.x * 256;
+  for (uint64_t t = (uint64_t)blockIdx.x * 256 + threadIdx.x; t < blocks; t += step) {
     Words words;
     words.b = tessera::philox_block(p.w[2], p.w[3] + t);
     A v[PER];
@@ -338,8 +343,9 @@ extern "C" __global__ void __launch_bounds__(256) matmul(const __grid_constant__
   const S* b = (const S*)p.w[2] + z * (int64_t)p.w[9];
   A sum = 0;
   for (int64_t k = 0; k < K; k += 16) {
-    ta[ty][tx] = r < M && k + tx < K ? ld(a[r * (int64_t)p.w[7] + (k + tx) * (int64_t)p.w[8]]) : (A)0;
-    tb[ty][tx] = c < N && k + ty < K ? ld(b[(k + ty) * (int64_t)p.w[10] + c * (int64_t)p.w[11]]) : (A)0;
+    const int64_t ka = k + tx, kb = k + ty;
+    ta[ty][tx] = r < M && ka < K ? ld(a[r * (int64_t)p.w[7] + ka * (int64_t)p.w[8]]) : (A)0;
+    tb[ty][tx] = c < N && kb < K ? ld(b[kb * (int64_t)p.w[10] + c * (int64_t)p.w[11]]) : (A)0;
     __syncthreads();
     #pragma unroll
     for (int i = 0; i < 16; ++i) sum = (A)(sum + ta[ty][i] * tb[i][tx]);

@@ -20,13 +20,8 @@ struct Matrix {
 bool read_matrix(const KernelTensor& t, Matrix* m) {
   if (t.ndim != 2 && t.ndim != 3) return false;
   int o = t.ndim - 2;
-  *m = {t.data,
-        o ? t.sizes[0] : 1,
-        t.sizes[o],
-        t.sizes[o + 1],
-        o ? t.strides[0] : 0,
-        t.strides[o],
-        t.strides[o + 1]};
+  *m = {t.data,       o ? t.sizes[0] : 1, t.sizes[o], t.sizes[o + 1], o ? t.strides[0] : 0,
+        t.strides[o], t.strides[o + 1]};
   return true;
 }
 
@@ -78,8 +73,8 @@ Status add_bias(Device& d, CUstream stream, const KernelTensor& out, const Kerne
 }
 
 // For dtypes and shapes that cuBLASLt does not take.
-Status run_tiled(Device& d, CUstream stream, DType dtype, const Matrix& a, const Matrix& b, void* out,
-                 int64_t batch) {
+Status run_tiled(Device& d, CUstream stream, DType dtype, const Matrix& a, const Matrix& b,
+                 void* out, int64_t batch) {
   Hasher h(static_cast<uint64_t>(d.ordinal) << 8 | 9);
   h.add(static_cast<uint64_t>(dtype));
   const Kernel* k = nullptr;
@@ -92,12 +87,12 @@ Status run_tiled(Device& d, CUstream stream, DType dtype, const Matrix& a, const
              static_cast<uintptr_t>(elements * static_cast<int64_t>(itemsize(dtype)));
     };
     uint64_t words[] = {
-        at(out, first * a.rows * b.columns),       at(a.data, first * a.batch_stride),
-        at(b.data, first * b.batch_stride),        static_cast<uint64_t>(a.rows),
-        static_cast<uint64_t>(b.columns),          static_cast<uint64_t>(a.columns),
-        static_cast<uint64_t>(a.batch_stride),     static_cast<uint64_t>(a.row_stride),
-        static_cast<uint64_t>(a.column_stride),    static_cast<uint64_t>(b.batch_stride),
-        static_cast<uint64_t>(b.row_stride),       static_cast<uint64_t>(b.column_stride)};
+        at(out, first * a.rows * b.columns),    at(a.data, first * a.batch_stride),
+        at(b.data, first * b.batch_stride),     static_cast<uint64_t>(a.rows),
+        static_cast<uint64_t>(b.columns),       static_cast<uint64_t>(a.columns),
+        static_cast<uint64_t>(a.batch_stride),  static_cast<uint64_t>(a.row_stride),
+        static_cast<uint64_t>(a.column_stride), static_cast<uint64_t>(b.batch_stride),
+        static_cast<uint64_t>(b.row_stride),    static_cast<uint64_t>(b.column_stride)};
     Grid grid{blocks, 256, std::min<int64_t>(batch - first, 65535)};
     TS_TRY(launch(d, stream, *k, grid, words, "launching a matrix product"));
   }
@@ -128,6 +123,7 @@ Status run_matmul(Device& d, CUstream stream, const KernelArgs& args) {
   }
   if (a.batch == 1) a.batch_stride = 0;
   if (b.batch == 1) b.batch_stride = 0;
+  if (a.rows == 1) a.row_stride = a.batch_stride;
   // One matrix b for all: the batch is more rows of a.
   if (batch > 1 && b.batch_stride == 0 && a.batch_stride == a.rows * a.row_stride) {
     a.rows *= batch;
@@ -149,7 +145,8 @@ Status run_matmul(Device& d, CUstream stream, const KernelArgs& args) {
     TS_TRY(pack(d, stream, dtype, &b, &packed_b));
     view_of(b, &shape.b);
   }
-  shape.bias = bias && dtype != DType::kFloat64 && (bias->ndim == 0 || bias->strides[bias->ndim - 1] == 1);
+  shape.bias =
+      bias && dtype != DType::kFloat64 && (bias->ndim == 0 || bias->strides[bias->ndim - 1] == 1);
   bool unsupported = false;
   if (shape.bias) {
     TS_TRY(run_cublaslt(d, stream, shape, bias->data, &unsupported));

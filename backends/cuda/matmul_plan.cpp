@@ -33,10 +33,14 @@ State& state(const Device& d) {
 
 cudaDataType_t data_type(DType t) {
   switch (t) {
-    case DType::kFloat16: return CUDA_R_16F;
-    case DType::kBFloat16: return CUDA_R_16BF;
-    case DType::kFloat64: return CUDA_R_64F;
-    default: return CUDA_R_32F;
+    case DType::kFloat16:
+      return CUDA_R_16F;
+    case DType::kBFloat16:
+      return CUDA_R_16BF;
+    case DType::kFloat64:
+      return CUDA_R_64F;
+    default:
+      return CUDA_R_32F;
   }
 }
 
@@ -71,8 +75,8 @@ Status make_layout(const CublasLtApi& api, cublasLtMatrixLayout_t* out, DType t,
   TS_TRY(lt(api.cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
                                                  sizeof count),
             api, "a batch count"));
-  return lt(api.cublasLtMatrixLayoutSetAttribute(
-                *out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+  return lt(api.cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                 &stride, sizeof stride),
             api, "a batch stride");
 }
 
@@ -80,10 +84,10 @@ Status make_layout(const CublasLtApi& api, cublasLtMatrixLayout_t* out, DType t,
 // memory is read as the transpose of what we call it. So b comes first, and "rows" are our columns.
 Status describe(const CublasLtApi& api, const MatmulShape& s, const void* bias, Plan* p) {
   bool f64 = s.dtype == DType::kFloat64;
-  TS_TRY(lt(api.cublasLtMatmulDescCreate(&p->operation,
-                                         f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                         f64 ? CUDA_R_64F : CUDA_R_32F),
-            api, "a descriptor"));
+  TS_TRY(
+      lt(api.cublasLtMatmulDescCreate(&p->operation, f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                      f64 ? CUDA_R_64F : CUDA_R_32F),
+         api, "a descriptor"));
   auto set = [&](cublasLtMatmulDescAttributes_t a, const auto& v) {
     return lt(api.cublasLtMatmulDescSetAttribute(p->operation, a, &v, sizeof v), api,
               "a descriptor's attribute");
@@ -131,11 +135,21 @@ Status choose_algorithm(const CublasLtApi& api, cublasLtHandle_t handle, const M
   return ok();
 }
 
+// A program that never repeats a shape must not fill memory with plans.
+constexpr size_t kMaxPlans = 4096;
+
+void destroy(const CublasLtApi& api, Plan& p) {
+  if (p.operation) api.cublasLtMatmulDescDestroy(p.operation);
+  for (cublasLtMatrixLayout_t layout : {p.a, p.b, p.c})
+    if (layout) api.cublasLtMatrixLayoutDestroy(layout);
+}
+
 Status workspace_of(Device& d, State& s, CUstream stream, CUdeviceptr* out) {
   auto it = s.workspaces.find(stream);
   if (it == s.workspaces.end()) {
     CUdeviceptr memory = 0;
-    TS_TRY(check(d, driver().cuMemAlloc(&memory, kMatmulWorkspace), "a matrix product's workspace"));
+    TS_TRY(
+        check(d, driver().cuMemAlloc(&memory, kMatmulWorkspace), "a matrix product's workspace"));
     it = s.workspaces.emplace(stream, memory).first;
   }
   *out = it->second;
@@ -152,12 +166,17 @@ Status run_cublaslt(Device& d, CUstream stream, const MatmulShape& shape, const 
   State& s = state(d);
   std::lock_guard lock(s.mutex);
   if (!s.handle) TS_TRY(lt(api->cublasLtCreate(&s.handle), *api, "starting it"));
+  if (s.plans.size() >= kMaxPlans) {
+    for (auto& [key, plan] : s.plans) destroy(*api, plan);
+    s.plans.clear();
+  }
   auto [it, fresh] = s.plans.try_emplace(key_of(shape, bias));
   Plan& p = it->second;
   if (fresh) {
     Status made = describe(*api, shape, bias, &p);
     if (made.ok()) made = choose_algorithm(*api, s.handle, shape, &p);
     if (!made.ok()) {
+      destroy(*api, p);
       s.plans.erase(it);
       return made;
     }
@@ -165,8 +184,8 @@ Status run_cublaslt(Device& d, CUstream stream, const MatmulShape& shape, const 
   *unsupported = !p.possible;
   if (!p.possible) return ok();
   if (shape.bias)
-    TS_TRY(lt(api->cublasLtMatmulDescSetAttribute(
-                  p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
+    TS_TRY(lt(api->cublasLtMatmulDescSetAttribute(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                  &bias, sizeof bias),
               *api, "the bias"));
   CUdeviceptr workspace = 0;
   if (p.workspace > 0) TS_TRY(workspace_of(d, s, stream, &workspace));

@@ -1,4 +1,5 @@
-// Products prepared for cuBLASLt: descriptors and the algorithm its heuristics chose, kept by shape.
+// Products prepared for cuBLASLt: descriptors and the algorithm its heuristics chose, kept by
+// shape.
 #pragma once
 #include <mutex>
 

@@ -29,11 +29,11 @@ bool load(NvrtcApi& api, int driver_version, std::string& why) {
   if (driver_version < 13000) names = {"libnvrtc.so.12", "libnvrtc.so.13"};
   void* lib = open_library(names, &why);
   if (!lib) return false;
-#define TS_NVRTC_LOAD(f)                                        \
-  api.f = reinterpret_cast<decltype(api.f)>(dlsym(lib, #f));    \
-  if (!api.f) {                                                 \
-    why = "libnvrtc is too old: it has no " #f;                 \
-    return false;                                               \
+#define TS_NVRTC_LOAD(f)                                     \
+  api.f = reinterpret_cast<decltype(api.f)>(dlsym(lib, #f)); \
+  if (!api.f) {                                              \
+    why = "libnvrtc is too old: it has no " #f;              \
+    return false;                                            \
   }
   TS_NVRTC_FUNCTIONS(TS_NVRTC_LOAD)
 #undef TS_NVRTC_LOAD
@@ -45,7 +45,8 @@ bool load(NvrtcApi& api, int driver_version, std::string& why) {
 void warm_up(const NvrtcApi& api) {
   nvrtcProgram program;
   const char* text = "extern \"C\" __global__ void warm(float* p) { *p = 0; }";
-  if (api.nvrtcCreateProgram(&program, text, "warm.cu", 0, nullptr, nullptr) != NVRTC_SUCCESS) return;
+  if (api.nvrtcCreateProgram(&program, text, "warm.cu", 0, nullptr, nullptr) != NVRTC_SUCCESS)
+    return;
   api.nvrtcCompileProgram(program, 0, nullptr);
   api.nvrtcDestroyProgram(&program);
 }

@@ -160,8 +160,8 @@ Hash128 group_key(const GroupProgram& g, const GroupPlan& plan, uint64_t device)
         static_cast<uint64_t>(g.num_instrs) << 32 | static_cast<uint64_t>(g.num_immediates) << 48);
   for (int i = 0; i < plan.num_operands; ++i) {
     uint64_t value = i < g.num_inputs ? 0 : g.outputs[i - g.num_inputs].value;
-    h.add(static_cast<uint64_t>(operand(g, i).dtype) |
-          static_cast<uint64_t>(plan.layouts[i]) << 8 | value << 16);
+    h.add(static_cast<uint64_t>(operand(g, i).dtype) | static_cast<uint64_t>(plan.layouts[i]) << 8 |
+          value << 16);
   }
   for (int i = 0; i < g.num_instrs; ++i) {
     const Instr& in = g.instrs[i];

@@ -15,10 +15,13 @@ typedef unsigned int uint32_t; typedef unsigned long uint64_t;
 #define M_PI 3.14159265358979323846
 #define TS_FN static __device__ __forceinline__
 namespace std {
+using ::int64_t; using ::uint64_t; using ::int32_t; using ::uint32_t;
 template <class A, class B> inline constexpr bool is_same_v = false;
 template <class A> inline constexpr bool is_same_v<A, A> = true;
-template <class A> inline constexpr bool is_floating_point_v = is_same_v<A, float> || is_same_v<A, double>;
-template <class A> inline constexpr bool is_integral_v = is_same_v<A, int64_t> || is_same_v<A, bool>;
+template <class A> inline constexpr bool is_floating_point_v =
+    is_same_v<A, float> || is_same_v<A, double>;
+template <class A> inline constexpr bool is_integral_v =
+    is_same_v<A, int64_t> || is_same_v<A, bool>;
 template <bool C, class A, class B> struct conditional { typedef A type; };
 template <class A, class B> struct conditional<false, A, B> { typedef B type; };
 template <bool C, class A, class B> using conditional_t = typename conditional<C, A, B>::type;
@@ -135,24 +138,33 @@ const char* class_suffix(RegClass c) {
 
 std::string load_text(DType t, const std::string& x) {
   switch (t) {
-    case DType::kBool: return "(" + x + " != 0)";
-    case DType::kFloat16: return "ld_f16(" + x + ")";
-    case DType::kBFloat16: return "ld_bf16(" + x + ")";
+    case DType::kBool:
+      return "(" + x + " != 0)";
+    case DType::kFloat16:
+      return "ld_f16(" + x + ")";
+    case DType::kBFloat16:
+      return "ld_bf16(" + x + ")";
     case DType::kFloat32:
     case DType::kFloat64:
-    case DType::kInt64: return x;
-    default: return "(int64_t)" + x;
+    case DType::kInt64:
+      return x;
+    default:
+      return "(int64_t)" + x;
   }
 }
 
 std::string store_text(DType t, const std::string& x) {
   switch (t) {
-    case DType::kFloat16: return "st_f16(" + x + ")";
-    case DType::kBFloat16: return "st_bf16(" + x + ")";
+    case DType::kFloat16:
+      return "st_f16(" + x + ")";
+    case DType::kBFloat16:
+      return "st_bf16(" + x + ")";
     case DType::kFloat32:
     case DType::kFloat64:
-    case DType::kInt64: return x;
-    default: return std::string("(") + storage_type(t) + ")(" + x + ")";
+    case DType::kInt64:
+      return x;
+    default:
+      return std::string("(") + storage_type(t) + ")(" + x + ")";
   }
 }
 

@@ -11,7 +11,7 @@ namespace tessera::cuda {
 // that are not among them are CUDA's.
 const char* prelude_text();
 
-const char* storage_type(DType t);    // "unsigned short" for float16
+const char* storage_type(DType t);      // "unsigned short" for float16
 const char* register_type(RegClass c);  // "float"
 const char* class_suffix(RegClass c);   // "f32"
 

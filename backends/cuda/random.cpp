@@ -21,9 +21,12 @@ Status draw(Device& d, CUstream stream, const KernelArgs& args, Draw kind, const
   const Kernel* k = nullptr;
   TS_TRY(get_kernel(d, h.finish(), "random", name, &k,
                     [&] { return random_text(kind, out.dtype, wide); }));
-  uint64_t words[] = {reinterpret_cast<uintptr_t>(out.data), static_cast<uint64_t>(out.numel),
-                      static_cast<uint64_t>(args.ints[0]),   static_cast<uint64_t>(args.ints[1]),
-                      first,                                 second};
+  uint64_t words[] = {reinterpret_cast<uintptr_t>(out.data),
+                      static_cast<uint64_t>(out.numel),
+                      static_cast<uint64_t>(args.ints[0]),
+                      static_cast<uint64_t>(args.ints[1]),
+                      first,
+                      second};
   int64_t blocks = (out.numel + 3) / (wide ? 2 : 4);
   return launch(d, stream, *k, {fill_blocks(d, blocks), 256}, words, "launching a random kernel");
 }

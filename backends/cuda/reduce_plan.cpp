@@ -171,10 +171,10 @@ Hash128 reduce_key(const ReducePass& p, uint64_t device) {
 }
 
 void reduce_params(const ReducePass& p, const void* in, void* out, uint64_t* words) {
-  uint64_t head[] = {reinterpret_cast<uintptr_t>(in),         reinterpret_cast<uintptr_t>(out),
-                     static_cast<uint64_t>(p.kept_numel),     static_cast<uint64_t>(p.reduced_numel),
-                     static_cast<uint64_t>(p.chunk),          static_cast<uint64_t>(p.splits),
-                     static_cast<uint64_t>(p.count),          0};
+  uint64_t head[] = {reinterpret_cast<uintptr_t>(in),     reinterpret_cast<uintptr_t>(out),
+                     static_cast<uint64_t>(p.kept_numel), static_cast<uint64_t>(p.reduced_numel),
+                     static_cast<uint64_t>(p.chunk),      static_cast<uint64_t>(p.splits),
+                     static_cast<uint64_t>(p.count),      0};
   std::memcpy(words, head, sizeof head);
   auto put = [&](int at, const int64_t* values) {
     for (int i = 0; i < kReduceMaxDims; ++i) words[at + i] = static_cast<uint64_t>(values[i]);

@@ -16,22 +16,27 @@ std::string body_text(const ReducePass& p) {
           ? "x"
           : store_text(p.out_dtype, convert_text(p.cls, reg_class(p.out_dtype), "finish_(x, n)"));
   std::string r = p.to_partials ? a : storage_type(p.out_dtype);
-  std::string out = "typedef " + a + " A; typedef " + a + " T; typedef " + s + " S; typedef " + r +
-                    " R;\n";
-  out += p.wide ? "typedef int64_t O; typedef uint64_t U;\n" : "typedef int32_t O; typedef uint32_t U;\n";
+  std::string out =
+      "typedef " + a + " A; typedef " + a + " T; typedef " + s + " S; typedef " + r + " R;\n";
+  out += p.wide ? "typedef int64_t O; typedef uint64_t U;\n"
+                : "typedef int32_t O; typedef uint32_t U;\n";
   out += std::string("TS_FN A init_() { return (A)(") + b.init_text + "); }\n";
   out += std::string("TS_FN A map_(A a) { return (A)(") + b.map_text + "); }\n";
   out += std::string("TS_FN A combine_(A x, A y) { return (A)(") + b.combine_text + "); }\n";
   out += std::string("TS_FN A finish_(A x, A n) { return (A)(") + b.finish_text + "); }\n";
-  out += "TS_FN A take(S s) { return " + (p.from_partials ? "s" : "map_(" + element + ")") + "; }\n";
+  out +=
+      "TS_FN A take(S s) { return " + (p.from_partials ? "s" : "map_(" + element + ")") + "; }\n";
   out += "TS_FN R result(A x, A n) { return " + result + "; }\n";
-  out += p.cls == RegClass::kB8
-             ? "TS_FN A down(A x, int d, int w) { return __shfl_down_sync(0xffffffffu, (int)x, d, w) != 0; }\n"
-             : "TS_FN A down(A x, int d, int w) { return __shfl_down_sync(0xffffffffu, x, d, w); }\n";
+  out +=
+      p.cls == RegClass::kB8
+          ? "TS_FN A down(A x, int d, int w) { return __shfl_down_sync(0xffffffffu, (int)x, d, w) "
+            "!= 0; }\n"
+          : "TS_FN A down(A x, int d, int w) { return __shfl_down_sync(0xffffffffu, x, d, w); }\n";
   out += "struct Params { unsigned long long w[" + std::to_string(kReduceWords) + "]; };\n";
   out += "enum { V = " + std::to_string(p.vec) + ", G = " + std::to_string(p.group) +
          ", THREADS = " + std::to_string(kReduceThreads) +
-         ", KEPT = " + std::to_string(p.kept_ndim) + ", REDUCED = " + std::to_string(p.reduced_ndim) +
+         ", KEPT = " + std::to_string(p.kept_ndim) +
+         ", REDUCED = " + std::to_string(p.reduced_ndim) +
          ", DIMS = " + std::to_string(kReduceMaxDims) +
          ", VECTOR = " + (p.vector_loads ? "1" : "0") + " };\n";
   return out;
@@ -123,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_consta
   #pragma unroll
   for (int d = W / 2; d > 0; d /= 2) x = combine_(x, down(x, d, W));
   if constexpr (G > 32) {
-    constexpr int WARPS = G / 32;
+    constexpr int WARPS = G > 32 ? G / 32 : 1;
     __shared__ A parts[WARPS];
     if (lane % 32 == 0) parts[lane / 32] = x;
     __syncthreads();

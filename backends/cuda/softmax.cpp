@@ -47,13 +47,22 @@ Status run(Device& d, CUstream stream, const KernelArgs& args, bool log) {
   int vec = std::min<int>(static_cast<int>(16 / itemsize(x.dtype)), 8);
   for (int i = 0; i < x.ndim; ++i) {
     if (i == dim || x.sizes[i] == 1) continue;
-    words[8 + nd] = static_cast<uint64_t>(x.sizes[i]);
-    words[8 + kKernelDims + nd++] = static_cast<uint64_t>(x.strides[i]);
+    uint64_t size = static_cast<uint64_t>(x.sizes[i]), step = static_cast<uint64_t>(x.strides[i]);
     multiples &= x.strides[i] % vec == 0;
+    if (nd > 0 && words[8 + kKernelDims + nd - 1] == size * step) {
+      words[8 + nd - 1] *= size;
+      words[8 + kKernelDims + nd - 1] = step;
+    } else {
+      words[8 + nd] = size;
+      words[8 + kKernelDims + nd++] = step;
+    }
   }
-  uint64_t head[] = {reinterpret_cast<uintptr_t>(x.data), reinterpret_cast<uintptr_t>(y.data),
-                     static_cast<uint64_t>(rows),         static_cast<uint64_t>(n),
-                     static_cast<uint64_t>(stride),       static_cast<uint64_t>(inner),
+  uint64_t head[] = {reinterpret_cast<uintptr_t>(x.data),
+                     reinterpret_cast<uintptr_t>(y.data),
+                     static_cast<uint64_t>(rows),
+                     static_cast<uint64_t>(n),
+                     static_cast<uint64_t>(stride),
+                     static_cast<uint64_t>(inner),
                      static_cast<uint64_t>(nd)};
   std::copy(std::begin(head), std::end(head), words);
 
