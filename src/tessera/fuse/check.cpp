@@ -67,21 +67,21 @@ void GroupRunner::check_group(const Group& g, std::vector<TensorBase>& reference
     set_current_stream(device.index, stream_.stream_);
   }
   for (size_t n = 0; n < g.ops.size(); ++n) {
-    const PendingOp& op = ops_[g.ops[n]];
-    if (!live_[g.ops[n]]) continue;
-    Pointwise p{op.op, op.body, op.common, op.result, &g.shape, op.num_sources, op.num_scalars};
+    const PendingOp& op = *g.ops[n];
+    if (!op.live) continue;
+    Pointwise p{op.op, op.body, op.common, op.result, g.shape, op.num_sources, op.num_scalars};
     TensorBase sources[kMaxSources];
     for (int k = 0; k < op.num_sources; ++k) {
       p.sources[k].immediate = op.immediates[k];
       if (op.immediate[k]) continue;
       const PendingOperand& o = op.sources[k];
       for (size_t m = 0; m < n; ++m)
-        if (o.value >= 0 && ops_[g.ops[m]].id == o.value) sources[k] = reference[m];
-      if (!sources[k].defined()) sources[k] = tensor_at(o, g.shape);
+        if (o.value >= 0 && g.ops[m]->id == o.value) sources[k] = reference[m];
+      if (!sources[k].defined()) sources[k] = tensor_at(o, *g.shape);
       p.sources[k].tensor = &sources[k];
     }
     for (int k = 0; k < op.num_scalars; ++k) p.scalars[k] = op.scalars[k];
-    reference[n] = new_empty(g.shape, op.out.dtype, device);
+    reference[n] = new_empty(*g.shape, op.out.dtype, device);
     run_now(p, reference[n]);
   }
   if (device.is_cuda()) set_current_stream(device.index, before);

@@ -1,114 +1,156 @@
 #include "tessera/fuse/group.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tessera::fuse {
 
-GroupRunner::GroupRunner(Stream& stream, const std::vector<bool>& selected)
-    : stream_(stream), ops_(stream.ops_), selected_(selected), group_of_(ops_.size(), -1) {
-  form_groups();
-  decide_stores();
+namespace {
+constexpr int kNone = std::numeric_limits<int>::max();
 }
 
-// The lowest group operator i may join; see Note [Grouping].
-int GroupRunner::lowest_group(int i) const {
-  const PendingOp& op = ops_[i];
+GroupRunner::Slot& GroupRunner::slot_of(Storage& s) {
+  if (s.run != stream_.run_number_) {
+    s.run = stream_.run_number_;
+    s.slot = static_cast<uint32_t>(slots_.size());
+    slots_.push_back({nullptr, -1, -1, nullptr, nullptr, false, kNone, -1, kNone, false});
+  }
+  return slots_[s.slot];
+}
+
+// See Note [Grouping]. Writers of a storage are in groups that never fall, so the last one stands for
+// all.
+int GroupRunner::lowest_group(const PendingOp& op) {
   int lowest = 0;
-  for (int j = 0; j < i; ++j) {
-    if (group_of_[j] < 0) continue;
-    const PendingOp& earlier = ops_[j];
-    int after = group_of_[j] + 1;
-    for (int k = 0; k < op.num_sources; ++k) {  // read after write
-      if (op.immediate[k] || op.sources[k].storage != earlier.out.storage) continue;
-      bool in_register = op.sources[k].value == earlier.id && op.shape == earlier.shape;
-      // An earlier value of the storage that a later operator has overwritten in the same place
-      // does not bind: that later one does.
-      bool overwritten = op.sources[k].value > earlier.id;
-      if (overwritten) {
-        const PendingOp* w = stream_.find(op.sources[k].value);
-        overwritten = w && same_place(earlier.out, earlier.shape, w->out, w->shape);
-      }
-      lowest = std::max(lowest, in_register || overwritten ? group_of_[j] : after);
-    }
-    for (int k = 0; k < earlier.num_sources; ++k) {  // write after read
-      if (earlier.immediate[k] || earlier.sources[k].storage != op.out.storage) continue;
-      bool same = same_place(op.out, op.shape, earlier.sources[k], earlier.shape);
-      lowest = std::max(lowest, same ? group_of_[j] : after);
-    }
-    if (earlier.out.storage == op.out.storage) {  // write after write
-      bool same = same_place(op.out, op.shape, earlier.out, earlier.shape);
-      lowest = std::max(lowest, same ? group_of_[j] : after);
-    }
+  for (int k = 0; k < op.num_sources; ++k) {  // reads after writes
+    if (op.immediate[k]) continue;
+    Slot& s = slot_of(*op.sources[k].storage);
+    if (!s.writer) continue;
+    bool in_register = op.sources[k].value == s.writer->id && op.shape == s.writer->shape;
+    lowest = std::max(lowest, s.writer->group + !in_register);
+  }
+  Slot& s = slot_of(*op.out.storage);
+  if (s.writer) {  // writes after writes, and after reads of the last written value
+    bool same = same_place(op.out, op.shape, s.writer->out, s.writer->shape);
+    lowest = std::max({lowest, s.writer->group + !same,
+                       s.register_readers >= 0 ? s.register_readers + !same : 0});
+  }
+  if (s.memory_readers >= 0) {  // writes after reads
+    bool same = !s.mixed_places && same_place(op.out, op.shape, *s.memory_place, *s.memory_shape);
+    lowest = std::max(lowest, s.memory_readers + !same);
   }
   return lowest;
 }
 
+void GroupRunner::note_in_slots(PendingOp& op) {
+  for (int k = 0; k < op.num_sources; ++k) {
+    if (op.immediate[k]) continue;
+    const PendingOperand& o = op.sources[k];
+    Slot& s = slot_of(*o.storage);
+    if (s.writer && o.value == s.writer->id) {
+      s.register_readers = std::max(s.register_readers, op.group);
+      continue;
+    }
+    s.memory_readers = std::max(s.memory_readers, op.group);
+    if (!s.memory_place) {
+      s.memory_place = &o;
+      s.memory_shape = &op.shape;
+    } else if (!same_place(*s.memory_place, *s.memory_shape, o, op.shape)) {
+      s.mixed_places = true;
+    }
+  }
+  Slot& s = slot_of(*op.out.storage);
+  // Readers of an older value in other places were waited for by this writer; those in its own
+  // place may share its group, so the next writer has to look at them still.
+  s.writer = &op;
+}
+
+Group& GroupRunner::new_group() {
+  if (num_groups_ == groups_.size()) groups_.emplace_back();
+  Group& g = groups_[num_groups_++];
+  g.ops.clear();
+  g.operands = 0;
+  return g;
+}
+
 void GroupRunner::form_groups() {
-  for (int i = 0; i < static_cast<int>(ops_.size()); ++i) {
-    if (!selected_[i]) continue;
-    const PendingOp& op = ops_[i];
-    int needs = op.num_sources + 1;  // memory operands it may add, at most
-    int g = lowest_group(i);
-    while (g < static_cast<int>(groups_.size()) &&
-           !(groups_[g].shape == op.shape && groups_[g].operands + needs <= kOperandCap))
+  for (PendingOp* op : stream_.ops_) {
+    if (!op->selected) continue;
+    int needs = op->num_sources + 1;  // memory operands it may add, at most
+    size_t g = static_cast<size_t>(lowest_group(*op));
+    while (g < num_groups_ && !(groups_[g].operands + needs <= kOperandCap &&
+                                groups_[g].numel == op->numel && *groups_[g].shape == op->shape))
       ++g;
-    if (g == static_cast<int>(groups_.size())) groups_.push_back({op.shape, op.numel, {}, {}, 0});
-    groups_[g].ops.push_back(i);
+    if (g >= num_groups_) {
+      g = num_groups_;
+      Group& made = new_group();
+      made.shape = &op->shape;
+      made.numel = op->numel;
+    }
+    groups_[g].ops.push_back(op);
     groups_[g].operands += needs;
-    group_of_[i] = g;
+    op->group = static_cast<int>(g);
+    note_in_slots(*op);
   }
 }
 
 // A result goes to memory iff it is its group's last word on the storage and somebody looks there
-// later: an owner outside, another group, or an operator that stays pending.
+// later: an owner outside, another group, or an operator that stays pending. Backwards in program
+// order, so that every user of a value is decided before it.
 void GroupRunner::decide_stores() {
-  live_.assign(ops_.size(), 0);
-  auto touches = [](const PendingOp& op, const Storage* s) {
-    if (op.out.storage == s) return true;
-    for (int k = 0; k < op.num_sources; ++k)
-      if (!op.immediate[k] && op.sources[k].storage == s) return true;
-    return false;
+  auto touch = [this](Storage& storage, int group) {
+    Slot& s = slot_of(storage);
+    s.first_touch = std::min(s.first_touch, group);
+    s.last_touch = std::max(s.last_touch, group);
   };
-  for (size_t g = groups_.size(); g-- > 0;) {
-    Group& group = groups_[g];
-    group.store.assign(group.ops.size(), 0);
-    for (size_t n = group.ops.size(); n-- > 0;) {
-      int i = group.ops[n];
-      const PendingOp& op = ops_[i];
-      bool last = true;
-      bool used = op.out.storage->owned_outside();
-      for (size_t j = static_cast<size_t>(i) + 1; j < ops_.size(); ++j) {
-        const PendingOp& later = ops_[j];
-        if (!touches(later, op.out.storage)) continue;
-        if (group_of_[j] == static_cast<int>(g)) last &= later.out.storage != op.out.storage;
-        // Another group's dead operator does not count; one that stays pending does.
-        else used |= group_of_[j] < 0 || live_[j];
-      }
-      group.store[n] = last && used;
-      if (group.store[n]) live_[i] = 1;
-      if (!live_[i]) continue;
-      for (int k = 0; k < op.num_sources; ++k) {
-        if (op.immediate[k] || op.sources[k].value < 0) continue;
-        const PendingOp* w = stream_.find(op.sources[k].value);
-        if (w) live_[static_cast<size_t>(w - ops_.data())] = 1;
-      }
+  for (size_t i = stream_.ops_.size(); i-- > 0;) {
+    PendingOp& op = *stream_.ops_[i];
+    if (!op.selected) {
+      slot_of(*op.out.storage).touched_by_pending = true;
+      for (int k = 0; k < op.num_sources; ++k)
+        if (!op.immediate[k]) slot_of(*op.sources[k].storage).touched_by_pending = true;
+      continue;
+    }
+    Slot& s = slot_of(*op.out.storage);
+    bool last = s.first_writer != op.group;
+    bool used = op.out.storage->owned_outside() || s.touched_by_pending ||
+                (s.last_touch >= 0 && (s.first_touch != op.group || s.last_touch != op.group));
+    op.store = last && used;
+    op.live = op.live || op.store;
+    s.first_writer = std::min(s.first_writer, op.group);
+    if (!op.live) continue;
+    touch(*op.out.storage, op.group);
+    for (int k = 0; k < op.num_sources; ++k) {
+      if (op.immediate[k]) continue;
+      touch(*op.sources[k].storage, op.group);
+      if (op.sources[k].value < 0) continue;
+      PendingOp* w = stream_.find(op.sources[k].value);
+      if (w && w->selected) w->live = true;
     }
   }
 }
 
-void GroupRunner::run(std::vector<bool>& done) {
-  stream_.explanation_.clear();
-  for (const Group& g : groups_) {
+void GroupRunner::run() {
+  ++stream_.run_number_;
+  slots_.clear();
+  num_groups_ = 0;
+  for (PendingOp* op : stream_.ops_) op->live = op->store = false;
+  form_groups();
+  decide_stores();
+  stream_.last_run_.clear();
+  Stats& stats = stream_.stats_;
+  for (size_t n = 0; n < num_groups_; ++n) {
+    const Group& g = groups_[n];
     int live = 0;
-    for (int i : g.ops) live += live_[i];
+    for (PendingOp* op : g.ops) live += op->live;
     if (live > 0) {
       run_group(g);
-      ++stream_.stats_.groups;
-      stream_.stats_.fused_groups += live > 1;
-      stream_.stats_.largest_group = std::max<int64_t>(stream_.stats_.largest_group, live);
+      ++stats.groups;
+      stats.fused_groups += live > 1;
+      stats.largest_group = std::max<int64_t>(stats.largest_group, live);
     }
-    stream_.stats_.dropped += static_cast<int64_t>(g.ops.size()) - live;
-    for (int i : g.ops) done[i] = true;
+    stats.dropped += static_cast<int64_t>(g.ops.size()) - live;
+    for (PendingOp* op : g.ops) op->done = true;
   }
 }
 

@@ -15,34 +15,60 @@
 namespace tessera::fuse {
 
 struct Group {
-  Dims shape;
+  const Dims* shape;
   int64_t numel;
-  std::vector<int> ops;     // positions in the stream, in program order
-  std::vector<char> store;  // beside ops: its result goes to memory
-  int operands = 0;
+  std::vector<PendingOp*> ops;  // in program order
+  int operands;
 };
 
+// One per stream; its buffers are kept from run to run.
 class GroupRunner {
  public:
-  GroupRunner(Stream& stream, const std::vector<bool>& selected);
-  // Runs group by group; `done` gets the operators whose results are there (or that were dropped).
-  // A throw leaves `done` true for what did run.
-  void run(std::vector<bool>& done);
+  explicit GroupRunner(Stream& stream) : stream_(stream) {}
+  // Runs the selected operators group by group and marks what is done. A throw leaves the marks of
+  // what did run.
+  void run();
 
  private:
+  // What a run knows of a storage.
+  struct Slot {
+    PendingOp* writer;  // the last one so far
+    // Highest group of those that read the last writer's value in its place, and of those that read
+    // memory; the latter's place while it is one and the same.
+    int register_readers;
+    int memory_readers;
+    const PendingOperand* memory_place;
+    const Dims* memory_shape;
+    bool mixed_places;
+    // Looking backwards: groups of later live operators that touch it, and of later writers.
+    int first_touch, last_touch;
+    int first_writer;
+    bool touched_by_pending;
+  };
+
+  Slot& slot_of(Storage& s);
   void form_groups();
+  int lowest_group(const PendingOp& op);
+  void note_in_slots(PendingOp& op);
   void decide_stores();
-  int lowest_group(int i) const;
+  Group& new_group();
   void run_group(const Group& g);
+  void explain(const Group& g);
   void check_group(const Group& g, std::vector<TensorBase>& reference);
-  std::string describe(const Group& g) const;
 
   Stream& stream_;
-  std::vector<PendingOp>& ops_;
-  const std::vector<bool>& selected_;
-  std::vector<int> group_of_;  // -1: not selected
   std::vector<Group> groups_;
-  std::vector<char> live_;
+  size_t num_groups_ = 0;
+  std::vector<Slot> slots_;
+  // Buffers of run_group.
+  std::vector<Instr> instrs_;
+  std::vector<Imm> immediates_;
+  std::vector<RegClass> immediate_cls_;
+  std::vector<const PendingOperand*> inputs_;
+  std::vector<Operand> in_;
+  std::vector<GroupOutput> out_;
+  std::vector<PendingOp*> stored_;
+  std::vector<Dims> strides_;
 };
 
 // Same storage, same elements, in the same order of iteration.

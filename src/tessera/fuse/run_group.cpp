@@ -1,8 +1,6 @@
 // Turns a group into a program and hands it to the backend.
 #include <algorithm>
 
-
-
 #include "tessera/driver/current.h"
 #include "tessera/fuse/check.h"
 #include "tessera/fuse/group.h"
@@ -11,125 +9,125 @@ namespace tessera::fuse {
 
 namespace {
 
-// Effective strides of an operand over the group's shape.
-Dims strides_of(const PendingOperand& o, const Dims& shape) {
-  return o.dense ? contiguous_strides(shape) : o.strides;
-}
-
 char* address_of(const PendingOperand& o) {
   return static_cast<char*>(o.storage->data) +
          o.offset * static_cast<int64_t>(itemsize(o.dtype));
 }
 
+// Effective strides of an operand over the group's shape.
+void set_strides(Dims& to, const PendingOperand& o, const Dims& shape) {
+  if (o.dense) to = contiguous_strides(shape);
+  else to = o.strides;
+}
+
 }  // namespace
 
 void GroupRunner::run_group(const Group& g) {
-  std::vector<Instr> instrs(g.ops.size() * kMaxInstrsPerOp);
-  std::vector<Imm> immediates(g.ops.size() * kMaxImmediatesPerOp);
-  std::vector<RegClass> immediate_cls(immediates.size());
-  ProgramBuilder builder{instrs.data(), immediates.data(), immediate_cls.data()};
-  std::vector<const PendingOperand*> inputs;
-  std::vector<uint16_t> value_of(g.ops.size(), 0);
+  size_t n = g.ops.size();
+  if (instrs_.size() < n * kMaxInstrsPerOp) {
+    instrs_.resize(n * kMaxInstrsPerOp);
+    immediates_.resize(n * kMaxImmediatesPerOp);
+    immediate_cls_.resize(n * kMaxImmediatesPerOp);
+  }
+  ProgramBuilder builder{instrs_.data(), immediates_.data(), immediate_cls_.data()};
+  inputs_.clear();
+  stored_.clear();
 
   std::vector<TensorBase> reference;
-  if (mode() == Mode::kCheck && g.ops.size() > 1) check_group(g, reference);
+  if (mode() == Mode::kCheck && n > 1) check_group(g, reference);
 
-  auto position = [&](int32_t id) -> int {
-    for (size_t n = 0; n < g.ops.size(); ++n)
-      if (ops_[g.ops[n]].id == id) return static_cast<int>(n);
-    return -1;
-  };
-  for (size_t n = 0; n < g.ops.size(); ++n) {
-    const PendingOp& op = ops_[g.ops[n]];
-    if (!live_[g.ops[n]]) continue;
+  bool dense = true;
+  for (PendingOp* op : g.ops) {
+    if (!op->live) continue;
     LoweredSource lowered[kMaxSources];
-    for (int k = 0; k < op.num_sources; ++k) {
+    for (int k = 0; k < op->num_sources; ++k) {
       LoweredSource& s = lowered[k];
-      if (op.immediate[k]) {
+      if (op->immediate[k]) {
         s.immediate = true;
-        s.scalar = op.immediates[k];
+        s.scalar = op->immediates[k];
         continue;
       }
-      const PendingOperand& o = op.sources[k];
+      const PendingOperand& o = op->sources[k];
       s.dtype = o.dtype;
-      if (int producer = o.value >= 0 ? position(o.value) : -1; producer >= 0) {
-        s.source = {SourceKind::kValue, value_of[static_cast<size_t>(producer)]};
+      PendingOp* producer = o.value >= 0 ? stream_.find(o.value) : nullptr;
+      if (producer && producer->selected && producer->group == op->group) {
+        s.source = {SourceKind::kValue, producer->value};
         continue;
       }
-      auto it = std::find_if(inputs.begin(), inputs.end(), [&](const PendingOperand* have) {
-        return same_place(*have, g.shape, o, g.shape);
-      });
-      s.source = {SourceKind::kInput, static_cast<uint16_t>(it - inputs.begin())};
-      if (it == inputs.end()) inputs.push_back(&o);
+      size_t at = 0;
+      while (at < inputs_.size() && !same_place(*inputs_[at], *g.shape, o, *g.shape)) ++at;
+      if (at == inputs_.size()) {
+        inputs_.push_back(&o);
+        dense &= o.dense;
+      }
+      s.source = {SourceKind::kInput, static_cast<uint16_t>(at)};
     }
-    value_of[n] = builder.lower(*op.body, op.cls, op.common, op.result, op.out.dtype, lowered,
-                                op.num_sources, op.scalars, op.num_scalars);
+    op->value = builder.lower(*op->body, op->cls, op->common, op->result, op->out.dtype, lowered,
+                              op->num_sources, op->scalars, op->num_scalars);
+    if (!op->store) continue;
+    // Memory for the results first: if that fails, nothing has run.
+    if (!op->out.storage->data) allocate_on(*op->out.storage, stream_.stream_);
+    stored_.push_back(op);
+    dense &= op->out.dense;
   }
 
-  // Memory for the results first: if that fails, nothing has run.
-  std::vector<size_t> stored;
-  for (size_t n = 0; n < g.ops.size(); ++n) {
-    if (!g.store[n]) continue;
-    Storage& s = *ops_[g.ops[n]].out.storage;
-    if (!s.data) allocate_on(s, stream_.stream_);
-    stored.push_back(n);
-  }
+  in_.resize(inputs_.size());
+  out_.resize(stored_.size());
+  for (size_t k = 0; k < inputs_.size(); ++k)
+    in_[k] = {address_of(*inputs_[k]), inputs_[k]->dtype, nullptr};
+  for (size_t k = 0; k < stored_.size(); ++k)
+    out_[k] = {{address_of(stored_[k]->out), stored_[k]->out.dtype, nullptr}, stored_[k]->value};
 
-  Dims sizes = g.shape;
-  std::vector<Dims> strides;
-  for (size_t n : stored) strides.push_back(strides_of(ops_[g.ops[n]].out, g.shape));
-  for (const PendingOperand* o : inputs) strides.push_back(strides_of(*o, g.shape));
-  merge_dims(sizes, strides);
-  std::vector<Operand> in(inputs.size());
-  for (size_t k = 0; k < inputs.size(); ++k)
-    in[k] = {address_of(*inputs[k]), inputs[k]->dtype, strides[stored.size() + k].data()};
-  std::vector<GroupOutput> out(stored.size());
-  for (size_t k = 0; k < stored.size(); ++k) {
-    const PendingOperand& o = ops_[g.ops[stored[k]]].out;
-    out[k] = {{address_of(o), o.dtype, strides[k].data()}, value_of[stored[k]]};
+  static constexpr int64_t kOne = 1;
+  Dims sizes;
+  if (dense) {
+    sizes = Dims{g.numel};
+    for (Operand& o : in_) o.strides = &kOne;
+    for (GroupOutput& o : out_) o.to.strides = &kOne;
+  } else {
+    sizes = *g.shape;
+    size_t count = stored_.size() + inputs_.size();
+    if (strides_.size() < count) strides_.resize(count);
+    for (size_t k = 0; k < stored_.size(); ++k) set_strides(strides_[k], stored_[k]->out, sizes);
+    for (size_t k = 0; k < inputs_.size(); ++k)
+      set_strides(strides_[stored_.size() + k], *inputs_[k], sizes);
+    merge_dims(sizes, {strides_.data(), count});
+    for (size_t k = 0; k < stored_.size(); ++k) out_[k].to.strides = strides_[k].data();
+    for (size_t k = 0; k < inputs_.size(); ++k)
+      in_[k].strides = strides_[stored_.size() + k].data();
   }
   GroupProgram program{sizes.ndim(),
                        sizes.data(),
                        g.numel,
-                       static_cast<int>(in.size()),
-                       in.data(),
+                       static_cast<int>(in_.size()),
+                       in_.data(),
                        builder.num_instrs,
-                       instrs.data(),
-                       static_cast<int>(out.size()),
-                       out.data(),
+                       instrs_.data(),
+                       static_cast<int>(out_.size()),
+                       out_.data(),
                        builder.num_immediates,
-                       immediates.data(),
-                       immediate_cls.data()};
+                       immediates_.data(),
+                       immediate_cls_.data()};
   Device device = stream_.device_;
   Exec exec = device.is_cpu() ? Exec{0, nullptr} : Exec{device.index, stream_.stream_};
   check(backend_of(device).run_group(exec, &program), "a fused group");
-  stream_.explanation_ += describe(g);
-  if (!reference.empty()) {
-    for (size_t k = 0; k < stored.size(); ++k) {
-      const PendingOp& op = ops_[g.ops[stored[k]]];
-      compare_stored(device, exec, op, g.shape, reference[stored[k]], describe(g));
-    }
-  }
+  explain(g);
+  if (reference.empty()) return;
+  for (size_t k = 0; k < g.ops.size(); ++k)
+    if (g.ops[k]->store)
+      compare_stored(device, exec, *g.ops[k], *g.shape, reference[k], stream_.last_run_text());
 }
 
-// Readable code, one line an operator.
-std::string GroupRunner::describe(const Group& g) const {
-  std::string text = cat("group over ", g.shape, " on ", stream_.device_, "\n");
-  for (size_t n = 0; n < g.ops.size(); ++n) {
-    const PendingOp& op = ops_[g.ops[n]];
-    if (!live_[g.ops[n]]) continue;
-    text += cat("  v", op.id, " = ", op.op->name, "(");
-    for (int k = 0; k < op.num_sources; ++k) {
-      if (k) text += ", ";
-      const PendingOperand& o = op.sources[k];
-      if (op.immediate[k]) text += cat(op.immediates[k].to_double());
-      else if (o.value >= 0) text += cat("v", o.value);
-      else text += cat("load ", dtype_name(o.dtype), o.dense ? "" : " strided");
-    }
-    for (int k = 0; k < op.num_scalars; ++k) text += cat(", ", op.scalars[k].to_double());
-    text += cat(") : ", dtype_name(op.out.dtype), g.store[n] ? "  -> stored" : "", "\n");
+void GroupRunner::explain(const Group& g) {
+  bool opens = true;
+  for (const PendingOp* op : g.ops) {
+    if (!op->live) continue;
+    Stream::Line line{op->op, op->id, {}, op->num_sources, op->out.dtype, op->store, opens, g.numel};
+    for (int k = 0; k < op->num_sources; ++k)
+      line.sources[k] = op->immediate[k] ? -2 : op->sources[k].value;
+    stream_.last_run_.push_back(line);
+    opens = false;
   }
-  return text;
 }
 
 }  // namespace tessera::fuse

@@ -26,10 +26,26 @@ bool same_place(const PendingOperand& a, const Dims& shape_a, const PendingOpera
   return a.dense || a.strides == b.strides;
 }
 
-const PendingOp* Stream::find(int32_t id) const {
-  auto it = std::lower_bound(ops_.begin(), ops_.end(), id,
-                             [](const PendingOp& op, int32_t v) { return op.id < v; });
-  return it != ops_.end() && it->id == id ? &*it : nullptr;
+Stream::Stream(Device device) : device_(device), runner_(std::make_unique<GroupRunner>(*this)) {}
+Stream::~Stream() = default;
+
+PendingOp* Stream::find(int32_t id) const {
+  // Nearly always one of the last.
+  for (size_t i = ops_.size(); i-- > 0;) {
+    if (ops_[i]->id == id) return ops_[i];
+    if (ops_[i]->id < id) return nullptr;
+  }
+  return nullptr;
+}
+
+PendingOp* Stream::take_slot() {
+  if (free_.empty()) {
+    slots_.push_back(std::make_unique<PendingOp>());
+    return slots_.back().get();
+  }
+  PendingOp* op = free_.back();
+  free_.pop_back();
+  return op;
 }
 
 bool Stream::running_here() const { return running_.load() == std::this_thread::get_id(); }
@@ -101,8 +117,8 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   owner_ = std::this_thread::get_id();
   stream_ = current;
   if (ops_.empty() && next_id_ > (1 << 30)) next_id_ = 0;
-  ops_.emplace_back();
-  PendingOp& op = ops_.back();
+  PendingOp& op = *take_slot();
+  op.selected = op.done = false;
   op.id = next_id_++;
   op.op = p.op;
   op.body = p.body;
@@ -121,6 +137,7 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   }
   add_operand(op.out, out, op.shape, true);
   target.value = op.id;
+  ops_.push_back(&op);
   ++stats_.recorded;
 }
 
@@ -144,7 +161,9 @@ void Stream::run_all(Reason reason) {
 }
 
 void Stream::run_all_locked(Reason reason) {
-  if (!ops_.empty()) run_locked(reason, std::vector<bool>(ops_.size(), true));
+  if (ops_.empty()) return;
+  for (PendingOp* op : ops_) op->selected = true;
+  run_locked(reason);
 }
 
 // Backwards from the end: an operator is needed if it writes what a needed one reads or writes, or
@@ -152,58 +171,59 @@ void Stream::run_all_locked(Reason reason) {
 void Stream::run_for_locked(Storage& storage, bool for_write, Reason reason) {
   if (storage.pending.load(std::memory_order_acquire) != this) return;
   if (!for_write && storage.pending_writes == 0) return;
-  std::vector<const Storage*> read{&storage};
-  std::vector<const Storage*> written;
-  if (for_write) written.push_back(&storage);
-  auto in = [](const std::vector<const Storage*>& set, const Storage* s) {
-    return std::find(set.begin(), set.end(), s) != set.end();
+  enum : uint32_t { kRead = 1, kWritten = 2 };
+  ++run_number_;
+  auto marks = [this](Storage* s) -> uint32_t& {
+    if (s->run != run_number_) {
+      s->run = run_number_;
+      s->slot = 0;
+    }
+    return s->slot;
   };
-  std::vector<bool> selected(ops_.size(), false);
+  marks(&storage) = for_write ? kRead | kWritten : kRead;
   for (size_t i = ops_.size(); i-- > 0;) {
-    PendingOp& op = ops_[i];
-    bool needed = in(read, op.out.storage) || in(written, op.out.storage);
+    PendingOp& op = *ops_[i];
+    bool needed = marks(op.out.storage) != 0;
     for (int k = 0; k < op.num_sources && !needed; ++k)
-      needed = !op.immediate[k] && in(written, op.sources[k].storage);
+      needed = !op.immediate[k] && (marks(op.sources[k].storage) & kWritten);
+    op.selected = needed;
     if (!needed) continue;
-    selected[i] = true;
-    written.push_back(op.out.storage);
+    marks(op.out.storage) |= kWritten;
     for (int k = 0; k < op.num_sources; ++k)
-      if (!op.immediate[k]) read.push_back(op.sources[k].storage);
+      if (!op.immediate[k]) marks(op.sources[k].storage) |= kRead;
   }
-  run_locked(reason, selected);
+  run_locked(reason);
 }
 
-void Stream::run_locked(Reason reason, const std::vector<bool>& selected) {
+void Stream::run_locked(Reason reason) {
   ++stats_.runs[static_cast<size_t>(reason)];
-  std::vector<bool> done(ops_.size(), false);
   struct Running {
     Stream& s;
-    std::vector<bool>& done;
     ~Running() {
-      s.finish(done);
+      s.finish();
       s.running_.store(std::thread::id());
     }
-  } running{*this, done};
+  } running{*this};
   running_.store(std::this_thread::get_id());
-  GroupRunner(*this, selected).run(done);
+  runner_->run();
 }
 
 // Takes operators that have run out of the stream.
-void Stream::finish(const std::vector<bool>& done) {
+void Stream::finish() {
   size_t kept = 0;
-  for (size_t i = 0; i < ops_.size(); ++i) {
-    PendingOp& op = ops_[i];
-    if (i < done.size() && done[i]) {
-      if (op.out.storage->value == op.id) op.out.storage->value = -1;
-      drop_operand(op.out, true);
-      for (int k = 0; k < op.num_sources; ++k)
-        if (!op.immediate[k]) drop_operand(op.sources[k], false);
+  for (PendingOp* op : ops_) {
+    op->selected = false;
+    if (!op->done) {
+      ops_[kept++] = op;
       continue;
     }
-    if (kept != i) ops_[kept] = std::move(op);
-    ++kept;
+    if (op->out.storage->value == op->id) op->out.storage->value = -1;
+    drop_operand(op->out, true);
+    for (int k = 0; k < op->num_sources; ++k)
+      if (!op->immediate[k]) drop_operand(op->sources[k], false);
+    free_.push_back(op);
   }
-  ops_.erase(ops_.begin() + static_cast<std::ptrdiff_t>(kept), ops_.end());
+  ops_.resize(kept);
 }
 
 void Stream::release_outside(Storage* s) {
@@ -233,9 +253,24 @@ void Stream::reset_stats() {
   std::lock_guard lock(mutex_);
   stats_ = Stats();
 }
+// Readable code, one line an operator.
+std::string Stream::last_run_text() const {
+  std::string text;
+  for (const Line& l : last_run_) {
+    if (l.opens_group) text += cat("group over ", l.numel, " elements on ", device_, "\n");
+    text += cat("  v", l.id, " = ", l.op->name, "(");
+    for (int k = 0; k < l.num_sources; ++k) {
+      if (k) text += ", ";
+      if (l.sources[k] >= 0) text += cat("v", l.sources[k]);
+      else text += l.sources[k] == -1 ? "load" : "number";
+    }
+    text += cat(") : ", dtype_name(l.dtype), l.stored ? "  -> stored" : "", "\n");
+  }
+  return text;
+}
 std::string Stream::explain() {
   std::lock_guard lock(mutex_);
-  return explanation_;
+  return last_run_text();
 }
 size_t Stream::pending_ops() {
   std::lock_guard lock(mutex_);

@@ -8,6 +8,7 @@
 // writes after reads, writes after writes (see group.h).
 #pragma once
 #include <array>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -54,6 +55,14 @@ struct PendingOperand {
 };
 
 struct PendingOp {
+  // Of the run that is under way.
+  bool selected;
+  bool done;
+  bool live;   // its value is needed
+  bool store;  // ... in memory
+  int group;
+  uint16_t value;  // the instruction that holds its result
+
   int32_t id;
   const Op* op;
   const PointwiseBody* body;
@@ -82,7 +91,8 @@ struct Stats {
 
 class Stream {
  public:
-  explicit Stream(Device device) : device_(device) {}
+  explicit Stream(Device device);
+  ~Stream();
 
   // Records `p`, whose result goes to `out` (fresh and without memory, or written in place).
   void record(const Pointwise& p, const TensorBase& out);
@@ -106,26 +116,43 @@ class Stream {
  private:
   friend class GroupRunner;
 
-  void run_locked(Reason reason, const std::vector<bool>& selected);
+  // One operator of the last run, for explain().
+  struct Line {
+    const Op* op;
+    int32_t id;
+    int32_t sources[kMaxSources];  // ids; -1 a load, -2 a number
+    uint8_t num_sources;
+    DType dtype;
+    bool stored;
+    bool opens_group;
+    int64_t numel;
+  };
+
+  void run_locked(Reason reason);  // operators whose `selected` is set
   void run_all_locked(Reason reason);
   void run_for_locked(Storage& storage, bool for_write, Reason reason);
-  void take_over(Reason reason);
   void add_operand(PendingOperand& o, const TensorBase& t, const Dims& shape, bool is_write);
   void drop_operand(PendingOperand& o, bool is_write);
-  void finish(const std::vector<bool>& done);
-  const PendingOp* find(int32_t id) const;
+  void finish();
+  std::string last_run_text() const;
+  PendingOp* find(int32_t id) const;
+  PendingOp* take_slot();
   bool running_here() const;
 
   const Device device_;
   std::mutex mutex_;
-  std::vector<PendingOp> ops_;
+  std::vector<PendingOp*> ops_;   // in program order
+  std::vector<PendingOp*> free_;  // slots keep their buffers from use to use
+  std::vector<std::unique_ptr<PendingOp>> slots_;
   int32_t next_id_ = 0;
+  uint32_t run_number_ = 0;
   size_t kept_bytes_ = 0;  // by pending work alone
   std::thread::id owner_;
   StreamHandle stream_ = nullptr;
   std::atomic<std::thread::id> running_{};
   Stats stats_;
-  std::string explanation_;
+  std::vector<Line> last_run_;
+  std::unique_ptr<class GroupRunner> runner_;
 };
 
 Stream& stream_of(Device device);

@@ -47,6 +47,9 @@ class Storage final : public RefCounted {
   int32_t value = -1;
   size_t charged = 0;
   bool hidden = false;  // only pending work keeps it: not counted as allocated
+  // A slot of the run that is under way, valid for that run's number only.
+  uint32_t run = 0;
+  uint32_t slot = 0;
 
   bool owned_outside() const { return use_count() > pending_refs; }
 };
