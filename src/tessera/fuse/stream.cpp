@@ -160,7 +160,27 @@ void Stream::run_all(Reason reason) {
   run_all_locked(reason);
 }
 
+// A value nobody owns any more and no live operator touches is never computed. Backwards, so that a
+// chain of such values goes as a whole; without this a dead reader would keep its inputs in memory.
+void Stream::drop_dead() {
+  ++run_number_;
+  bool any = false;
+  for (size_t i = ops_.size(); i-- > 0;) {
+    PendingOp& op = *ops_[i];
+    if (op.out.storage->run != run_number_ && !op.out.storage->owned_outside()) {
+      op.done = any = true;
+      ++stats_.dropped;
+      continue;
+    }
+    op.out.storage->run = run_number_;
+    for (int k = 0; k < op.num_sources; ++k)
+      if (!op.immediate[k]) op.sources[k].storage->run = run_number_;
+  }
+  if (any) finish();
+}
+
 void Stream::run_all_locked(Reason reason) {
+  drop_dead();
   if (ops_.empty()) return;
   for (PendingOp* op : ops_) op->selected = true;
   run_locked(reason);
@@ -171,6 +191,7 @@ void Stream::run_all_locked(Reason reason) {
 void Stream::run_for_locked(Storage& storage, bool for_write, Reason reason) {
   if (storage.pending.load(std::memory_order_acquire) != this) return;
   if (!for_write && storage.pending_writes == 0) return;
+  drop_dead();
   enum : uint32_t { kRead = 1, kWritten = 2 };
   ++run_number_;
   auto marks = [this](Storage* s) -> uint32_t& {

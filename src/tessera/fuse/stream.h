@@ -133,6 +133,7 @@ class Stream {
   void run_for_locked(Storage& storage, bool for_write, Reason reason);
   void add_operand(PendingOperand& o, const TensorBase& t, const Dims& shape, bool is_write);
   void drop_operand(PendingOperand& o, bool is_write);
+  void drop_dead();
   void finish();
   std::string last_run_text() const;
   PendingOp* find(int32_t id) const;
