@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <initializer_list>
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>

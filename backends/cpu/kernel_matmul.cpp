@@ -16,8 +16,9 @@ namespace tessera::cpu {
 
 namespace {
 
-// Products of at most this many multiplications skip BLAS: its call costs more than they do.
-constexpr int64_t kTinyWork = 16 * 16 * 16;
+// OpenBLAS multiplies up to this size on the calling thread alone (its own rule), faster than our
+// loops even at 4 x 4 x 4; so it may be called from the pool's threads too.
+constexpr int64_t kBlasSerial = 64 * 64 * 64;
 
 struct Shape {
   int64_t batch, m, k, n;
@@ -66,8 +67,8 @@ void multiply(const Shape& s, const T* a, int64_t ar, int64_t ac, const T* b, in
   }
   std::unique_ptr<T[]> packed_a, packed_b;
   if constexpr (std::is_floating_point_v<T>) {
-    const bool tiny = s.m * s.n * s.k <= kTinyWork;
-    const Blas* lib = tiny || in_parallel() ? nullptr : blas();
+    const bool nested = in_parallel() && s.m * s.n * s.k > kBlasSerial;
+    const Blas* lib = nested ? nullptr : blas();
     if (lib) {
       Matrix<T> x = as_matrix(a, s.m, s.k, ar, ac, packed_a);
       Matrix<T> y = as_matrix(b, s.k, s.n, br, bc, packed_b);
@@ -130,7 +131,7 @@ void matmul_plain(const KernelArgs& args, const Shape& s) {
     if (bias) add_bias<T>(s, bias.get(), c);
   };
   // Many small products: one thread each. Large ones are split inside.
-  if (s.batch > 1 && s.m * s.n * s.k <= 32 * 32 * 32) {
+  if (s.batch > 1 && s.m * s.n * s.k <= kBlasSerial) {
     int64_t grain = std::max<int64_t>(1, 64 * 1024 / std::max<int64_t>(1, s.m * s.n * s.k));
     parallel_for(0, s.batch, grain, [&](int64_t f, int64_t l) {
       for (int64_t i = f; i < l; ++i) one(i);

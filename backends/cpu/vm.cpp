@@ -18,6 +18,23 @@ constexpr size_t kStackScratch = 96 * 1024;
 // Below this many element operations one thread is faster: waking the others costs microseconds.
 constexpr int64_t kSerialWork = 64 * 1024;
 
+void fill_tile(void* tile, RegClass cls, Imm v, int64_t n) {
+  switch (cls) {
+    case RegClass::kF32:
+      std::fill_n(static_cast<float*>(tile), n, v.f32);
+      break;
+    case RegClass::kF64:
+      std::fill_n(static_cast<double*>(tile), n, v.f64);
+      break;
+    case RegClass::kI64:
+      std::fill_n(static_cast<int64_t*>(tile), n, v.i64);
+      break;
+    case RegClass::kB8:
+      std::memset(tile, v.b8 != 0, static_cast<size_t>(n));
+      break;
+  }
+}
+
 // What one thread needs while it runs tiles.
 struct Runner {
   const Plan& plan;
@@ -28,6 +45,11 @@ struct Runner {
   int64_t slot_size;
   // The tile.
   int64_t n = 0, rows = 0, cols = 0;
+  // What of the next tile is still to be prefetched.
+  int next_operand = 0;
+  const char* next_line = nullptr;
+  const char* next_end = nullptr;
+  int64_t quota = 0;
   int64_t coords[kMaxDims];
 
   const Operand& operand(int i) const {
@@ -60,20 +82,7 @@ struct Runner {
         cls = p.immediate_cls[v - p.num_inputs];
         imm = p.immediates[v - p.num_inputs];
       }
-      switch (cls) {
-        case RegClass::kF32:
-          std::fill_n(reinterpret_cast<float*>(slot), count, imm.f32);
-          break;
-        case RegClass::kF64:
-          std::fill_n(reinterpret_cast<double*>(slot), count, imm.f64);
-          break;
-        case RegClass::kI64:
-          std::fill_n(reinterpret_cast<int64_t*>(slot), count, imm.i64);
-          break;
-        case RegClass::kB8:
-          std::memset(slot, imm.b8 != 0, static_cast<size_t>(count));
-          break;
-      }
+      fill_tile(slot, cls, imm, count);
     }
   }
 
@@ -166,12 +175,60 @@ struct Runner {
     scatter(i, from);
   }
 
+  // Memory of the next tile is asked for a few lines at a time between the steps of this one: the
+  // hardware's own prefetching loses its thread among so many short runs.
+  void begin_prefetch() {
+    next_operand = 0;
+    next_line = next_end = nullptr;
+    int64_t lines = 0;
+    for (int i = 0; i < p.num_inputs + p.num_outputs; ++i)
+      if (plan.operands[i].direct) lines += n * plan.operands[i].itemsize / 64 + 1;
+    quota = lines / plan.num_steps + 1;
+  }
+  void prefetch() {
+    for (int64_t left = quota; left > 0; --left) {
+      while (next_line >= next_end) {
+        if (next_operand == p.num_inputs + p.num_outputs) return;
+        int i = next_operand++;
+        if (!plan.operands[i].direct) continue;
+        int64_t bytes = n * plan.operands[i].itemsize;
+        next_line = address(i) + bytes;
+        next_end = next_line + bytes;
+      }
+      __builtin_prefetch(next_line);
+      next_line += 64;
+    }
+  }
+
+  // The same for the block to the right, all at once.
+  void prefetch_block() {
+    quota = 0;
+    for (int i = 0; i < p.num_inputs + p.num_outputs; ++i) {
+      const int64_t item = plan.operands[i].itemsize;
+      int64_t down = operand(i).strides[plan.block_dim] * item;
+      int64_t right = operand(i).strides[p.ndim - 1] * item;
+      const char* at = address(i) + plan.block_cols * right;
+      int64_t lines = cols, step = right, bytes = rows * item;
+      if (std::abs(down) >= std::abs(right)) {
+        lines = rows;
+        step = down;
+        bytes = cols * item;
+      }
+      if (step == 0) continue;
+      for (int64_t l = 0; l < lines; ++l)
+        for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(at + l * step + b);
+    }
+  }
+
+  template <bool kPrefetch>
   void run_tile(int64_t t) {
     set_tile(t);
+    if constexpr (kPrefetch) plan.visit == Visit::kBlocks ? prefetch_block() : begin_prefetch();
     for (int v = 0; v < plan.num_values; ++v)
       if (plan.places[v].kind == Place::Kind::kMemory) where[v] = address(plan.places[v].operand);
     for (int i = 0; i < plan.num_steps; ++i) {
       const Step& s = plan.steps[i];
+      if constexpr (kPrefetch) prefetch();
       switch (s.kind) {
         case Step::Kind::kLoad:
           load(s);
@@ -216,8 +273,54 @@ __attribute__((noinline)) void run_tiles(const Plan& plan, int64_t begin, int64_
            slot_size};
   r.fix_slots();
   r.fill_constants(tile);
-  for (int64_t t = begin; t < end; ++t) r.run_tile(t);
+  if (plan.prefetch)
+    for (int64_t t = begin; t < end; ++t) r.run_tile<true>(t);
+  else
+    for (int64_t t = begin; t < end; ++t) r.run_tile<false>(t);
   if (!on_stack) std::free(memory);
+}
+
+// One operator on few, dense points: what an eager program runs most. No plan is made.
+bool run_small(const GroupProgram& p) noexcept {
+  if (p.num_instrs != 1 || p.num_outputs != 1 || p.ndim > 1 || p.numel > kMaxTile) return false;
+  const Instr& in = p.instrs[0];
+  const int64_t n = p.numel;
+  const Operand& out = p.outputs[0].to;
+  auto dense = [&](const Operand& o) { return n == 1 || o.strides[0] == 1; };
+  if (!dense(out)) return false;
+  alignas(64) char tiles[kMaxSources + 1][kMaxTile * 8];
+  const void* sources[kMaxSources];
+  const ConvertTable& c = converts();
+  for (int k = 0; k < in.num_sources; ++k) {
+    const Source s = in.sources[k];
+    if (s.kind == SourceKind::kImmediate) {
+      fill_tile(tiles[k], p.immediate_cls[s.index], p.immediates[s.index], n);
+      sources[k] = tiles[k];
+      continue;
+    }
+    const Operand& o = p.inputs[s.index];
+    if (dense(o)) {
+      sources[k] = o.data;
+      if (is_register_form(o.dtype)) continue;
+      c.load[static_cast<int>(o.dtype)](tiles[k], o.data, n);
+    } else if (o.strides[0] == 0) {
+      Imm imm;
+      c.load[static_cast<int>(o.dtype)](&imm, o.data, 1);
+      fill_tile(tiles[k], reg_class(o.dtype), imm, n);
+    } else {
+      return false;
+    }
+    sources[k] = tiles[k];
+  }
+  const bool ready = is_register_form(out.dtype);
+  void* result = ready ? out.data : tiles[kMaxSources];
+  if (in.kind == Instr::Kind::kBody)
+    in.body->tiles[g_isa][static_cast<int>(in.cls)](result, sources, p.immediates + in.first_scalar,
+                                                    n);
+  else
+    c.convert[static_cast<int>(in.cls)][static_cast<int>(in.result_cls)](result, sources[0], n);
+  if (!ready) c.store[static_cast<int>(out.dtype)](out.data, result, n);
+  return true;
 }
 
 }  // namespace
@@ -225,6 +328,7 @@ __attribute__((noinline)) void run_tiles(const Plan& plan, int64_t begin, int64_
 Status run_group(Exec, const GroupProgram* program) noexcept {
   const GroupProgram& p = *program;
   if (p.numel == 0 || p.num_outputs == 0) return {};
+  if (run_small(p)) return {};
   size_t bytes = plan_bytes(p);
   bool on_stack = bytes <= kStackScratch / 4;
   void* memory = on_stack ? alloca(bytes) : std::malloc(bytes);

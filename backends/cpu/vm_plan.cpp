@@ -10,8 +10,10 @@ namespace {
 
 // Rows shorter than this share tiles with their neighbours.
 constexpr int64_t kShortRow = 256;
-// Registers of a tile together stay below this, to leave room in a 32 KiB first-level cache.
-constexpr int64_t kScratchTarget = 20 * 1024;
+// What a tile touches stays below this, to fit a 32 KiB first-level cache with room to spare.
+constexpr int64_t kScratchTarget = 24 * 1024;
+// Operands together larger than this are prefetched.
+constexpr int64_t kPrefetchBytes = 8 * 1024 * 1024;
 
 size_t align_up(size_t n) { return (n + 15) & ~size_t{15}; }
 
@@ -233,10 +235,20 @@ struct Builder {
   }
 };
 
+// Bytes per point that a tile keeps in the cache: registers, and memory it reads and writes.
+int64_t bytes_per_point(const GroupProgram& p, const Plan& plan) {
+  int64_t bytes = int64_t{plan.slot_bytes} * plan.num_slots;
+  for (int i = 0; i < p.num_inputs + p.num_outputs; ++i) bytes += plan.operands[i].itemsize;
+  return bytes;
+}
+
 void cut_tiles(const GroupProgram& p, Plan& plan) {
-  int64_t per_element = int64_t{plan.slot_bytes} * std::max(plan.num_slots, 1);
+  int64_t per_point = bytes_per_point(p, plan);
+  // Few steps leave no time to hide anything in, and the hardware copes with few streams.
+  plan.prefetch =
+      p.numel * per_point > kPrefetchBytes && (plan.visit == Visit::kBlocks || plan.num_steps >= 4);
   int64_t tile = kMaxTile;
-  while (tile > 128 && tile * per_element > kScratchTarget) tile /= 2;
+  while (tile > 128 && tile * per_point > kScratchTarget) tile /= 2;
   plan.tile = tile;
   if (plan.visit == Visit::kRows) {
     int64_t cols = p.ndim > 0 ? p.sizes[p.ndim - 1] : 1;
@@ -246,7 +258,8 @@ void cut_tiles(const GroupProgram& p, Plan& plan) {
     plan.num_tiles = (p.numel + tile - 1) / tile;
   } else {
     int64_t rows = p.sizes[plan.block_dim], cols = p.sizes[p.ndim - 1];
-    // About square; all of a short dimension, and more of the other one then.
+    // Cache lines of both orders whole: 32 of 4 bytes each way. All of a short dimension, and more
+    // of the other one then.
     int64_t side = tile >= 1024 ? 32 : 16;
     plan.block_cols = std::min(cols, rows < side ? tile / rows : side);
     plan.block_rows = std::min(rows, tile / plan.block_cols);
