@@ -165,8 +165,10 @@ Hash128 group_key(const GroupProgram& g, const GroupPlan& plan, uint64_t device)
   }
   for (int i = 0; i < g.num_instrs; ++i) {
     const Instr& in = g.instrs[i];
-    // A body lives as long as the process and is never changed, so its address stands for it.
+    // A body lives as long as the process and is never changed, so its address stands for it; that
+    // of its text guards against one that does not.
     h.add(reinterpret_cast<uintptr_t>(in.body));
+    if (in.body) h.add(reinterpret_cast<uintptr_t>(in.body->text));
     h.add(static_cast<uint64_t>(in.kind) | static_cast<uint64_t>(in.cls) << 8 |
           static_cast<uint64_t>(in.result_cls) << 16 | static_cast<uint64_t>(in.round_to) << 24 |
           uint64_t{in.num_sources} << 32 | uint64_t{in.num_scalars} << 40 |

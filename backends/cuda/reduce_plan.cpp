@@ -161,6 +161,8 @@ ReducePass second_pass(const ReducePass& first) {
 Hash128 reduce_key(const ReducePass& p, uint64_t device) {
   Hasher h(device << 8 | 2);
   h.add(reinterpret_cast<uintptr_t>(p.body));
+  h.add(reinterpret_cast<uintptr_t>(p.body->combine_text));
+  h.add(reinterpret_cast<uintptr_t>(p.body->finish_text));
   h.add(static_cast<uint64_t>(p.cls) | static_cast<uint64_t>(p.in_dtype) << 4 |
         static_cast<uint64_t>(p.out_dtype) << 8 | uint64_t{p.columns} << 12 |
         uint64_t{p.from_partials} << 13 | uint64_t{p.to_partials} << 14 | uint64_t{p.wide} << 15 |
