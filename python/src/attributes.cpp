@@ -1,0 +1,176 @@
+// x.shape, x.dtype, x.grad ...: properties of tensors.
+#include "methods.h"
+#include "node_object.h"
+#include "tessera/autograd/node.h"
+#include "types.h"
+
+namespace tessera::python {
+
+namespace {
+
+PyObject* boolean(bool b) { return PyBool_FromLong(b); }
+#define TS_GET(name, expression)                        \
+  PyObject* get_##name(PyObject* o, void*) {            \
+    return guarded([&]() -> PyObject* {                 \
+      [[maybe_unused]] const TensorBase& t = unwrap(o); \
+      return expression;                                \
+    });                                                 \
+  }
+TS_GET(shape, wrap_size(t.sizes()))
+TS_GET(dtype, wrap_dtype(t.dtype()))
+TS_GET(device, wrap_device(t.device().is_cpu() ? Device{} : t.device()))
+TS_GET(ndim, PyLong_FromLong(t.dim()))
+TS_GET(requires_grad, boolean(t.requires_grad()))
+TS_GET(is_leaf, boolean(autograd::is_leaf(t)))
+TS_GET(is_cuda, boolean(t.device().is_cuda()))
+TS_GET(is_cpu, boolean(t.device().is_cpu()))
+TS_GET(false, boolean(false))
+TS_GET(itemsize, PyLong_FromSize_t(itemsize(t.dtype())))
+TS_GET(nbytes, PyLong_FromSize_t(t.nbytes()))
+TS_GET(version, PyLong_FromUnsignedLong(t.storage().version.load(std::memory_order_relaxed)))
+TS_GET(output_nr, [&] {
+  autograd::Meta* m = autograd::try_meta(t);
+  return PyLong_FromUnsignedLong(m ? m->grad_fn.output : 0);
+}())
+TS_GET(base, [&] {
+  autograd::Meta* m = autograd::try_meta(t);
+  return wrap(m ? m->base : TensorBase());
+}())
+TS_GET(grad, [&] {
+  autograd::Meta* m = autograd::try_meta(t);
+  return wrap(m ? m->grad : TensorBase());
+}())
+TS_GET(grad_fn, wrap_node(autograd::grad_fn(t)))
+
+// Properties that are tensors go through __torch_function__, so that a subclass stays one.
+PyObject* overridden(PyObject* o, const char* name, bool& found) {
+  Overriders overriders;
+  found = self_overrides(o, overriders);
+  if (!found) return nullptr;
+  PyRef property(checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name)));
+  PyRef getter(checked(PyObject_GetAttrString(property.get(), "__get__")));
+  PyObject* args[] = {o};
+  return call_torch_function(overriders, getter.get(), args, 1, nullptr);
+}
+TS_GET(data, [&]() -> PyObject* {
+  bool found;
+  if (PyObject* handled = overridden(o, "data", found); found) return checked(handled);
+  return wrap(detached(t));
+}())
+
+TensorBase reversed(const TensorBase& t) {
+  Dims order;
+  for (int d = t.dim() - 1; d >= 0; --d) order.push_back(d);
+  return call_op("permute", {Value(t), Value(order)});
+}
+TS_GET(T, [&]() -> PyObject* {
+  bool found;
+  if (PyObject* handled = overridden(o, "T", found); found) return checked(handled);
+  return wrap(reversed(t));
+}())
+TS_GET(mT, [&]() -> PyObject* {
+  bool found;
+  if (PyObject* handled = overridden(o, "mT", found); found) return checked(handled);
+  return wrap(call_op("transpose", {Value(t), Value(-2), Value(-1)}));
+}())
+#undef TS_GET
+
+template <class Work>
+int guarded_set(Work&& work) noexcept {
+  try {
+    work();
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+int set_requires_grad(PyObject* o, PyObject* value, void*) {
+  return guarded_set([&] {
+    if (!value || !PyBool_Check(value))
+      throw raise_python(PyExc_RuntimeError, "requires_grad must be a bool");
+    autograd::set_requires_grad(unwrap(o), value == Py_True);
+  });
+}
+
+int set_grad(PyObject* o, PyObject* value, void*) {
+  return guarded_set([&] {
+    const TensorBase& t = unwrap(o);
+    if (!value || value == Py_None) {
+      if (autograd::Meta* m = autograd::try_meta(t)) m->grad = TensorBase();
+      return;
+    }
+    if (!is_tensor(value))
+      throw raise_python(PyExc_TypeError,
+                         "assigned grad expected to be a Tensor or None but got %s",
+                         Py_TYPE(value)->tp_name);
+    const TensorBase& g = unwrap(value);
+    TS_CHECK(!g.is_same(t), "can't assign Variable as its own grad");
+    TS_CHECK(g.dtype() == t.dtype(), "assigned grad has data of a different type: ", g.dtype(),
+             " for a tensor of ", t.dtype());
+    TS_CHECK(g.device() == t.device(),
+             "assigned grad has data located on a different device: ", g.device(),
+             " for a tensor on ", t.device());
+    TS_CHECK(g.sizes() == t.sizes(), "assigned grad has data of a different size: ", g.sizes(),
+             " for a tensor of ", t.sizes());
+    autograd::meta_of(t).grad = g;
+  });
+}
+
+// `p.data = x`: the same tensor over other memory.
+int set_data(PyObject* o, PyObject* value, void*) {
+  return guarded_set([&] {
+    if (!value) throw raise_python(PyExc_RuntimeError, "Deleting tensor data is not allowed");
+    const TensorBase& from = unwrap_checked(value, "data");
+    TensorImpl& impl = *unwrap(o).impl();
+    TS_CHECK(
+        is_floating(from.dtype()) || !impl.requires_grad,
+        "data set to a tensor that requires gradients must be floating point or complex dtype");
+    Ref<Storage> before = std::exchange(impl.storage, from.impl()->storage);
+    if (before->pending.load(std::memory_order_acquire)) release_pending_storage(before.release());
+    impl.offset = from.impl()->offset;
+    impl.numel = from.impl()->numel;
+    impl.dtype = from.dtype();
+    impl.contiguous = from.impl()->contiguous;
+    impl.sizes = from.sizes();
+    impl.strides = from.strides();
+  });
+}
+
+PyGetSetDef getset[] = {
+    {"shape", get_shape, nullptr, "Its size in each dimension.", nullptr},
+    {"dtype", get_dtype, nullptr, "The type of its elements.", nullptr},
+    {"device", get_device, nullptr, "Where it lives.", nullptr},
+    {"ndim", get_ndim, nullptr, "The number of its dimensions.", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad, "Is a gradient wanted?", nullptr},
+    {"is_leaf", get_is_leaf, nullptr, "Is it no result of a recorded operator?", nullptr},
+    {"is_cuda", get_is_cuda, nullptr, nullptr, nullptr},
+    {"is_cpu", get_is_cpu, nullptr, nullptr, nullptr},
+    {"is_sparse", get_false, nullptr, nullptr, nullptr},
+    {"is_quantized", get_false, nullptr, nullptr, nullptr},
+    {"is_meta", get_false, nullptr, nullptr, nullptr},
+    {"itemsize", get_itemsize, nullptr, nullptr, nullptr},
+    {"nbytes", get_nbytes, nullptr, nullptr, nullptr},
+    {"grad", get_grad, set_grad, "The gradient gathered by backward(), or None.", nullptr},
+    {"grad_fn", get_grad_fn, nullptr, "What made it, for backward().", nullptr},
+    {"output_nr", get_output_nr, nullptr, nullptr, nullptr},
+    {"data", get_data, set_data, "The same memory without its history.", nullptr},
+    {"T", get_T, nullptr, "A view with the dimensions in reverse order.", nullptr},
+    {"mT", get_mT, nullptr, "A view with the last two dimensions swapped.", nullptr},
+    {"_version", get_version, nullptr, "How often it was written in place.", nullptr},
+    {"_base", get_base, nullptr, "What it is a view of, or None.", nullptr},
+};
+
+}  // namespace
+
+void add_attributes() {
+  for (PyGetSetDef& def : getset) {
+    PyRef property(checked(PyDescr_NewGetSet(tensor_type, &def)));
+    if (PyObject_SetAttrString(reinterpret_cast<PyObject*>(tensor_type), def.name, property.get()) <
+        0)
+      throw PythonError{};
+  }
+}
+
+}  // namespace tessera::python

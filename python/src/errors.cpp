@@ -1,0 +1,65 @@
+// C++ errors as Python's exceptions.
+#include <cstdarg>
+#include <new>
+
+#include "py.h"
+
+namespace tessera::python {
+
+namespace {
+
+PyObject* g_out_of_memory = nullptr;
+
+PyObject* class_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kValue:
+      return PyExc_ValueError;
+    case ErrorKind::kType:
+      return PyExc_TypeError;
+    case ErrorKind::kIndex:
+      return PyExc_IndexError;
+    case ErrorKind::kNotImplemented:
+      return PyExc_NotImplementedError;
+    case ErrorKind::kOutOfMemory:
+      return g_out_of_memory;
+    case ErrorKind::kRuntime:
+    case ErrorKind::kInternal:
+      break;
+  }
+  return PyExc_RuntimeError;
+}
+
+}  // namespace
+
+void set_python_error() noexcept {
+  try {
+    throw;
+  } catch (const PythonError&) {
+    // Already set.
+  } catch (const Error& e) {
+    PyErr_SetString(class_of(e.kind()), e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_SystemError, "an exception of unknown type");
+  }
+}
+
+PythonError raise_python(PyObject* type, const char* format, ...) {
+  va_list args;
+  va_start(args, format);
+  PyErr_FormatV(type, format, args);
+  va_end(args);
+  return {};
+}
+
+void init_errors(PyObject* module) {
+  g_out_of_memory = checked(PyErr_NewExceptionWithDoc(
+      "tessera.OutOfMemoryError", "A device has no memory left for what was asked.",
+      PyExc_RuntimeError, nullptr));
+  if (PyModule_AddObjectRef(module, "OutOfMemoryError", g_out_of_memory) < 0) throw PythonError{};
+}
+
+}  // namespace tessera::python

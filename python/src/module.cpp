@@ -1,0 +1,82 @@
+// The extension module tessera._C: types and operators through Python's C API, where calls have to
+// be short; the rest through nanobind.
+#include <nanobind/nanobind.h>
+
+#include "methods.h"
+#include "node_object.h"
+#include "scaffolding.h"
+#include "slots.h"
+#include "tessera/base/blocking.h"
+#include "types.h"
+
+namespace tessera::python {
+
+PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs);  // values.cpp
+
+namespace {
+
+namespace nb = nanobind;
+
+void* leave_python() { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
+void enter_python(void* token) { PyEval_RestoreThread(static_cast<PyThreadState*>(token)); }
+
+PyObject* set_parameter_type(PyObject*, PyObject* type) {
+  parameter_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"_set_parameter_type", set_parameter_type, METH_O, nullptr},
+    {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(make_subclass)),
+     METH_VARARGS | METH_KEYWORDS, "A tensor of a subclass over the memory of another."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+void translate(const std::exception_ptr& p, void*) {
+  try {
+    std::rethrow_exception(p);
+  } catch (const Error&) {
+    set_python_error();
+  } catch (const PythonError&) {
+  }
+}
+
+void fill(nb::module_& m) {
+  PyObject* module = m.ptr();
+  blocking_enter = leave_python;
+  blocking_leave = enter_python;
+  init_errors(module);
+  init_types(module);
+  init_torch_function(module);
+  init_callables();
+  load_op_sets();
+  init_tensor_type(module);
+  load_protocol();
+  init_node_type(module);
+  add_attributes();
+  add_shape_methods();
+  add_conversions();
+  add_value_methods();
+  add_memory_type(module);
+  add_autograd(module);
+  add_construction(module);
+  PyRef operators(make_operators());
+  if (PyModule_AddObjectRef(module, "ops", operators.get()) < 0) throw PythonError{};
+  if (PyModule_AddFunctions(module, functions) < 0) throw PythonError{};
+  bind_cuda(m);
+  bind_fuse(m);
+  bind_records(m);
+  bind_modes(m);
+}
+
+}  // namespace
+}  // namespace tessera::python
+
+NB_MODULE(_C, m) {
+  nanobind::register_exception_translator(tessera::python::translate);
+  try {
+    tessera::python::fill(m);
+  } catch (const tessera::python::PythonError&) {
+    throw nanobind::python_error();
+  }
+}

@@ -1,0 +1,11 @@
+// x.grad_fn: a node of the graph, to look at.
+#pragma once
+#include "py.h"
+#include "tessera/autograd/node.h"
+
+namespace tessera::python {
+
+PyObject* wrap_node(Ref<autograd::Node> node);  // None for null
+void init_node_type(PyObject* module);
+
+}  // namespace tessera::python

@@ -1,0 +1,50 @@
+#include "operator_info.h"
+
+#include <map>
+#include <string>
+
+namespace tessera::python {
+
+namespace {
+
+std::map<std::string, OpSet*, std::less<>> g_by_name;
+std::vector<OpSet*> g_all;
+
+PyObject* intern(const std::string& s) { return checked(PyUnicode_InternFromString(s.c_str())); }
+
+OpInfo make_info(const Op& op) {
+  OpInfo info{&op};
+  for (const ArgSpec& spec : op.args) {
+    bool required = !spec.has_default && !(spec.optional && spec.keyword_only);
+    if (required) info.required |= uint64_t{1} << info.args.size();
+    if (spec.varargs && info.varargs < 0) info.varargs = static_cast<int>(info.args.size());
+    if (!spec.keyword_only) ++info.num_positional;
+    info.args.push_back(
+        {intern(spec.name), &spec, spec.type, spec.optional, spec.one_int, required});
+    info.defaults.push_back(spec.default_value);
+  }
+  return info;
+}
+
+}  // namespace
+
+const std::vector<OpSet*>& op_sets() { return g_all; }
+
+OpSet* find_op_set(std::string_view name) {
+  auto it = g_by_name.find(name);
+  return it == g_by_name.end() ? nullptr : it->second;
+}
+
+void load_op_sets() {
+  for (const Op* op : all_ops()) {
+    OpSet*& set = g_by_name[op->name];
+    if (!set) {
+      set = new OpSet{intern(op->name), {}, 0};
+      g_all.push_back(set);
+    }
+    set->overloads.push_back(make_info(*op));
+    set->forms |= op->record->forms;
+  }
+}
+
+}  // namespace tessera::python

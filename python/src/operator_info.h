@@ -1,0 +1,43 @@
+// The operators as the binder sees them: their records, with names as Python strings.
+#pragma once
+#include <vector>
+
+#include "py.h"
+#include "tessera/ops/call.h"
+
+namespace tessera::python {
+
+struct ArgInfo {
+  PyObject* name;  // interned
+  const ArgSpec* spec;
+  ArgSpec::Type type;
+  bool optional;
+  bool one_int;
+  bool required;
+};
+
+struct OpInfo {
+  const Op* op;
+  std::vector<ArgInfo> args;
+  std::vector<Value> defaults;
+  int num_positional = 0;
+  int varargs = -1;       // the argument that takes the rest of the positional ones
+  uint64_t required = 0;  // a bit for each argument
+};
+
+// All overloads of a name, tried in order.
+struct OpSet {
+  PyObject* name;  // interned
+  std::vector<OpInfo> overloads;
+  uint8_t forms = 0;
+};
+
+enum class Form : uint8_t { kFunction, kMethod, kInplaceFunction, kInplaceMethod };
+inline bool is_method(Form f) { return f == Form::kMethod || f == Form::kInplaceMethod; }
+inline bool is_inplace(Form f) { return f == Form::kInplaceFunction || f == Form::kInplaceMethod; }
+
+const std::vector<OpSet*>& op_sets();
+OpSet* find_op_set(std::string_view name);
+void load_op_sets();
+
+}  // namespace tessera::python

@@ -1,0 +1,12 @@
+// The parts of the module that are called rarely and are bound with nanobind.
+#pragma once
+#include <nanobind/nanobind.h>
+
+namespace tessera::python {
+
+void bind_cuda(nanobind::module_& m);
+void bind_fuse(nanobind::module_& m);
+void bind_records(nanobind::module_& m);
+void bind_modes(nanobind::module_& m);
+
+}  // namespace tessera::python

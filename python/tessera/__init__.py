@@ -1,0 +1,60 @@
+"""Tensors and deep learning with PyTorch's API.
+
+`import tessera as torch`, or `tessera run script.py`, which makes `import torch` mean Tessera.
+"""
+
+from math import e, inf, nan, pi
+
+from . import _C
+from ._C import (
+    OutOfMemoryError,
+    Size,
+    Tensor,
+    as_tensor,
+    can_cast,
+    device,
+    dtype,
+    get_default_dtype,
+    initial_seed,
+    is_grad_enabled,
+    promote_types,
+    set_default_dtype,
+    tensor,
+)
+from ._missing import module_getattr
+
+globals().update(_C.dtypes)
+# Every operator's function, derived from its record.
+globals().update((name, f) for name, f in _C.ops.items() if not name.startswith("_"))
+
+from ._layout import (
+    channels_last,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
+from . import _tensor
+from ._numpy import from_numpy
+from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from ._functions import (
+    allclose,
+    equal,
+    is_floating_point,
+    is_tensor,
+    manual_seed,
+    numel,
+    seed,
+    set_printoptions,
+    typename,
+)
+from . import autograd
+from . import fuse
+from . import nn
+from .amp import autocast
+
+__version__ = "0.1.0"
+newaxis = None
+
+__getattr__ = module_getattr(__name__)

@@ -1,0 +1,154 @@
+"""What Tensor has beside its operators and what the binder gives it: methods written in Python."""
+
+from . import _C
+from ._layout import strided
+
+Tensor = _C.Tensor
+
+
+class DisableTorchFunctionSubclass:
+    """Within it, no argument's __torch_function__ is asked."""
+
+    def __enter__(self):
+        self._before = _C._set_torch_function_disabled(True)
+
+    def __exit__(self, *unused):
+        _C._set_torch_function_disabled(self._before)
+
+
+_C.DisableTorchFunctionSubclass = DisableTorchFunctionSubclass
+
+
+def _as_class(result, cls):
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if type(result) in (tuple, list):
+        return type(result)(_as_class(item, cls) for item in result)
+    return result
+
+
+def _torch_function(cls, func, types, args=(), kwargs=None):
+    """The default: runs the function, and gives its results the class of the arguments."""
+    if not all(issubclass(cls, t) for t in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        result = func(*args, **(kwargs or {}))
+    return _as_class(result, cls)
+
+
+def _repr(self, *, tensor_contents=None):
+    from ._tensor_str import tensor_str
+
+    with DisableTorchFunctionSubclass():
+        return tensor_str(self, tensor_contents)
+
+
+def _format(self, spec):
+    if self.dim() == 0:
+        return self.item().__format__(spec)
+    return object.__format__(self, spec)
+
+
+def _deepcopy(self, memo):
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
+            "because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
+    from copy import deepcopy
+
+    from ._grad_mode import no_grad
+
+    with DisableTorchFunctionSubclass(), no_grad():
+        made = self.detach().clone()
+    if type(self) is not Tensor:
+        made = _C._make_subclass(type(self), made, self.requires_grad)
+    elif self.requires_grad:
+        made.requires_grad_()
+    memo[id(self)] = made
+    if self.grad is not None:
+        made.grad = deepcopy(self.grad, memo)
+    for key, value in self.__dict__.items():
+        setattr(made, key, deepcopy(value, memo))
+    return made
+
+
+def _reduce_ex(self, protocol):
+    raise NotImplementedError("pickling a Tensor is not implemented in Tessera yet")
+
+
+def _type(self, dtype=None, non_blocking=False):
+    if dtype is not None:
+        return self.to(dtype, non_blocking)
+    place = "torch.cuda." if self.is_cuda else "torch."
+    return place + _TITLES[self.dtype] + "Tensor"
+
+
+def _view_as(self, other):
+    return self.view(other.shape)
+
+
+def _reshape_as(self, other):
+    return self.reshape(other.shape)
+
+
+def _expand_as(self, other):
+    return self.expand(other.shape)
+
+
+def _type_as(self, other):
+    return self.to(other.dtype)
+
+
+def _is_set_to(self, other):
+    return (
+        self._is_same_storage(other)
+        and self.shape == other.shape
+        and self.stride() == other.stride()
+        and self.storage_offset() == other.storage_offset()
+    )
+
+
+def _retain_grad(self):
+    if not self.is_leaf:
+        raise NotImplementedError("Tensor.retain_grad is not implemented in Tessera yet")
+
+
+_TITLES = {
+    _C.dtypes[name]: title
+    for name, title in (
+        ("bool", "Bool"),
+        ("uint8", "Byte"),
+        ("int8", "Char"),
+        ("int16", "Short"),
+        ("int32", "Int"),
+        ("int64", "Long"),
+        ("float16", "Half"),
+        ("bfloat16", "BFloat16"),
+        ("float32", "Float"),
+        ("float64", "Double"),
+    )
+}
+
+Tensor.__module__ = "tessera"
+Tensor.__torch_function__ = classmethod(_torch_function)
+Tensor.__repr__ = _repr
+Tensor.__format__ = _format
+Tensor.__deepcopy__ = _deepcopy
+Tensor.__reduce_ex__ = _reduce_ex
+Tensor.__array_priority__ = 1000  # NumPy's operators leave mixed calls to us
+Tensor._make_subclass = staticmethod(_C._make_subclass)
+Tensor.layout = property(lambda self: strided)
+Tensor.type = _type
+Tensor.view_as = _view_as
+Tensor.reshape_as = _reshape_as
+Tensor.expand_as = _expand_as
+Tensor.type_as = _type_as
+Tensor.is_set_to = _is_set_to
+Tensor.retain_grad = _retain_grad

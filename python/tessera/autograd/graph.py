@@ -1,0 +1,3 @@
+"""The nodes of graphs."""
+
+from .._C import Node
