@@ -9,6 +9,7 @@
 #include "convert_scalar.h"
 #include "gemm.h"
 #include "kernels.h"
+#include "scratch.h"
 #include "strided.h"
 #include "thread_pool.h"
 
@@ -120,7 +121,7 @@ std::unique_ptr<T[]> dense_bias(const KernelArgs& args, int64_t n, ConvertFn loa
 }
 
 template <class T>
-void matmul_plain(const KernelArgs& args, const Shape& s) {
+Status matmul_plain(const KernelArgs& args, const Shape& s) {
   const KernelTensor &a = args.inputs[0], &b = args.inputs[1];
   std::unique_ptr<T[]> bias = dense_bias<T>(args, s.n, nullptr);
   T* out = static_cast<T*>(args.outputs[0].data);
@@ -130,15 +131,21 @@ void matmul_plain(const KernelArgs& args, const Shape& s) {
                 c);
     if (bias) add_bias<T>(s, bias.get(), c);
   };
-  // Many small products: one thread each. Large ones are split inside.
+  // Large products are split inside; of many small ones each thread takes some.
+  OutOfScratch failure;
   if (s.batch > 1 && s.m * s.n * s.k <= kBlasSerial) {
     int64_t grain = std::max<int64_t>(1, 64 * 1024 / std::max<int64_t>(1, s.m * s.n * s.k));
     parallel_for(0, s.batch, grain, [&](int64_t f, int64_t l) {
-      for (int64_t i = f; i < l; ++i) one(i);
+      try {
+        for (int64_t i = f; i < l; ++i) one(i);
+      } catch (...) {
+        failure.note();
+      }
     });
   } else {
     for (int64_t i = 0; i < s.batch; ++i) one(i);
   }
+  return failure.status("matmul()");
 }
 
 // n elements of a half type to float, by all threads.
@@ -220,28 +227,22 @@ Status matmul(const KernelArgs& args) {
   if (s.batch * s.m * s.n == 0) return {};
   switch (a.dtype) {
     case DType::kFloat32:
-      matmul_plain<float>(args, s);
-      break;
+      return matmul_plain<float>(args, s);
     case DType::kFloat64:
-      matmul_plain<double>(args, s);
-      break;
+      return matmul_plain<double>(args, s);
     case DType::kFloat16:
     case DType::kBFloat16:
       matmul_narrow(args, s);
       break;
     case DType::kUInt8:
     case DType::kInt8:
-      matmul_plain<uint8_t>(args, s);
-      break;
+      return matmul_plain<uint8_t>(args, s);
     case DType::kInt16:
-      matmul_plain<uint16_t>(args, s);
-      break;
+      return matmul_plain<uint16_t>(args, s);
     case DType::kInt32:
-      matmul_plain<uint32_t>(args, s);
-      break;
+      return matmul_plain<uint32_t>(args, s);
     case DType::kInt64:
-      matmul_plain<uint64_t>(args, s);
-      break;
+      return matmul_plain<uint64_t>(args, s);
     case DType::kBool:
       matmul_bool(args, s);
       break;

@@ -73,11 +73,15 @@ Compute<T> unit(const Draw& d, int64_t i) {
   return static_cast<C>(bits) * scale;
 }
 
+// PyTorch's build contracts the scaling into a fused multiply-add.
 template <class T>
 Status uniform_as(const Draw& d, double lo, double hi) {
   using C = Compute<T>;
   const C from = cast<C>(cast<T>(lo)), to = cast<C>(cast<T>(hi));
-  fill<T>(d, [&](int64_t i) { return cast<T>(unit<T>(d, i) * (to - from) + from); });
+  if (d.gen)
+    fill<T>(d, [&](int64_t i) { return cast<T>(std::fma(unit<T>(d, i), to - from, from)); });
+  else
+    fill<T>(d, [&](int64_t i) { return cast<T>(unit<T>(d, i) * (to - from) + from); });
   return {};
 }
 
@@ -125,7 +129,7 @@ Status normal_as(const Draw& d, double mean, double std) {
   if (!d.gen) return normal_philox<T>(d, mean, std);
   T* out = static_cast<T*>(d.data);
   if (d.n < 16) {
-    for (int64_t i = 0; i < d.n; ++i) out[i] = cast<T>(next_normal(*d.gen) * std + mean);
+    for (int64_t i = 0; i < d.n; ++i) out[i] = cast<T>(std::fma(next_normal(*d.gen), std, mean));
     return {};
   }
   for (int64_t i = 0; i < d.n; ++i) out[i] = cast<T>(unit<T>(d, i));

@@ -1,10 +1,10 @@
 // softmax and log_softmax over one dimension.
 #include <algorithm>
-#include <memory>
 
 #include "convert.h"
 #include "convert_scalar.h"
 #include "kernels.h"
+#include "scratch.h"
 #include "strided.h"
 #include "tessera/ops/reduce_loops.h"
 #include "thread_pool.h"
@@ -116,35 +116,40 @@ Status softmax_as(const KernelArgs& args) {
     return in + at * static_cast<int64_t>(item);
   };
   const int64_t grain = std::max<int64_t>(1, 16 * 1024 / n);
+  const char* name = kLog ? "log_softmax()" : "softmax()";
+  OutOfScratch failure;
 
   if (inner == 1) {
     parallel_for(0, outer, grain, [&](int64_t b, int64_t e) {
       // Rows used where they lie need no buffers.
-      std::unique_ptr<T[]> buffer;
-      if (!(ready && stride == 1)) buffer.reset(new T[static_cast<size_t>(2 * n)]);
+      const size_t bytes = ready && stride == 1 ? 0 : static_cast<size_t>(2 * n) * sizeof(T);
+      Scratch scratch(bytes, failure);
+      if (bytes && !scratch.get()) return;
+      T* buffer = static_cast<T*>(scratch.get());
       for (int64_t o = b; o < e; ++o) {
         const char* src = base_of(o);
         char* dst = out + o * n * static_cast<int64_t>(item);
         if (stride != 1) {
-          gather_block(buffer.get() + n, src, 1, n, 0, stride, item);
-          src = reinterpret_cast<char*>(buffer.get() + n);
+          gather_block(buffer + n, src, 1, n, 0, stride, item);
+          src = reinterpret_cast<char*>(buffer + n);
         }
         if (ready) {
           kRows[g_isa](reinterpret_cast<const T*>(src), reinterpret_cast<T*>(dst), n);
         } else {
-          load(buffer.get(), src, n);
-          kRows[g_isa](buffer.get(), buffer.get(), n);
-          store(dst, buffer.get(), n);
+          load(buffer, src, n);
+          kRows[g_isa](buffer, buffer, n);
+          store(dst, buffer, n);
         }
       }
     });
-    return {};
+    return failure.status(name);
   }
 
   const int64_t tiles = (inner + kColumns - 1) / kColumns;
   parallel_for(0, outer * tiles, std::max<int64_t>(1, grain / kColumns), [&](int64_t b, int64_t e) {
-    std::unique_ptr<T[]> buffer(new T[static_cast<size_t>((2 * n + 2) * kColumns)]);
-    T* values = buffer.get();
+    Scratch scratch(static_cast<size_t>((2 * n + 2) * kColumns) * sizeof(T), failure);
+    if (!scratch.get()) return;
+    T* values = static_cast<T*>(scratch.get());
     char* raw = reinterpret_cast<char*>(values + n * kColumns);
     T* stats = values + 2 * n * kColumns;
     for (int64_t t = b; t < e; ++t) {
@@ -164,7 +169,7 @@ Status softmax_as(const KernelArgs& args) {
         store(dst + k * inner * static_cast<int64_t>(item), values + k * cols, cols);
     }
   });
-  return {};
+  return failure.status(name);
 }
 
 template <bool kLog>

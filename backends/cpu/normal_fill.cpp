@@ -114,8 +114,8 @@ void normal_fill_16(double* data, double mean, double std) {
   for (int j = 0; j < 8; ++j) {
     double u1 = 1 - data[j], u2 = data[j + 8];
     double radius = std::sqrt(-2 * std::log(u1)), theta = kTwoPi * u2;
-    data[j] = radius * std::cos(theta) * std + mean;
-    data[j + 8] = radius * std::sin(theta) * std + mean;
+    data[j] = std::fma(radius * std::cos(theta), std, mean);
+    data[j + 8] = std::fma(radius * std::sin(theta), std, mean);
   }
 }
 void normal_fill_16(Half* data, double mean, double std) {

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "convert.h"
+#include "scratch.h"
 #include "strided.h"
 #include "tessera/ops/reduce_loops.h"
 #include "thread_pool.h"
@@ -61,6 +62,7 @@ struct Reducer {
   int64_t leaves;
   int64_t units;
   size_t item, acc_size;
+  OutOfScratch& failure;
 
   int64_t unit_width(int64_t unit) const { return std::min(width, p.kept_numel - unit * width); }
   size_t leaf_tile() const { return static_cast<size_t>(columns ? width : leaf_elements); }
@@ -171,10 +173,11 @@ struct Reducer {
   void with_scratch(int64_t count, F f) const {
     size_t bytes = scratch_bytes(count);
     bool on_stack = bytes <= kStackScratch;
-    void* memory = on_stack ? alloca(bytes) : std::malloc(bytes);
+    Scratch heap(on_stack ? 0 : bytes, failure);
+    void* memory = on_stack ? alloca(bytes) : heap.get();
+    if (!memory) return;
     char* aligned = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(memory) + 63) & ~63ull);
     f(aligned, aligned + 3 * tile_bytes());
-    if (!on_stack) std::free(memory);
   }
 
   // Whole units [begin, end).
@@ -226,7 +229,8 @@ Status run_reduce(Exec, const ReduceProgram* program) noexcept {
   const ReduceBody::Loops& loops = p.body->loops[g_isa][static_cast<int>(p.cls)];
   if (!loops.run) return {Code::kUnsupported, "this reduction is not defined on this dtype"};
   RegClass in_cls = reg_class(p.in_dtype);
-  Reducer r{p, loops};
+  OutOfScratch failure;
+  Reducer r{.p = p, .loops = loops, .failure = failure};
   r.load = is_register_form(p.in_dtype) ? nullptr : converts().load[static_cast<int>(p.in_dtype)];
   r.convert = in_cls == p.cls
                   ? nullptr
@@ -249,7 +253,7 @@ Status run_reduce(Exec, const ReduceProgram* program) noexcept {
   int64_t unit_elements = r.width * p.reduced_numel;
   if (total <= kSerialElements || num_threads() == 1 || in_parallel()) {
     r.run_units(0, r.units);
-    return {};
+    return failure.status("reduction");
   }
   int64_t chunk_leaves = static_cast<int64_t>(std::bit_ceil(
       static_cast<uint64_t>(std::max<int64_t>(1, kChunkElements / (r.leaf_elements * r.width)))));
@@ -257,16 +261,16 @@ Status run_reduce(Exec, const ReduceProgram* program) noexcept {
   if (r.units >= 4 * num_threads() || chunks == 1) {
     int64_t grain = std::max<int64_t>(1, kSerialElements / 2 / std::max<int64_t>(unit_elements, 1));
     parallel_for(0, r.units, grain, [&](int64_t b, int64_t e) { r.run_units(b, e); });
-    return {};
+    return failure.status("reduction");
   }
   size_t bytes = static_cast<size_t>(r.units * chunks * r.width) * 8;
-  char* partials = static_cast<char*>(std::malloc(bytes));
-  if (!partials) return {Code::kOutOfMemory, "no memory for a reduction's partial results"};
+  Scratch scratch(bytes, failure);
+  char* partials = static_cast<char*>(scratch.get());
+  if (!partials) return failure.status("reduction");
   parallel_for(0, r.units * chunks, 1,
                [&](int64_t b, int64_t e) { r.run_chunks(b, e, chunks, chunk_leaves, partials); });
   r.join_chunks(chunks, partials);
-  std::free(partials);
-  return {};
+  return failure.status("reduction");
 }
 
 }  // namespace tessera::cpu

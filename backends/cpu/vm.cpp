@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "scratch.h"
 #include "strided.h"
 #include "thread_pool.h"
 
@@ -255,7 +256,8 @@ struct Runner {
 
 // noinline: its scratch is the only large thing on the stack, and it is touched only as far as
 // used.
-__attribute__((noinline)) void run_tiles(const Plan& plan, int64_t begin, int64_t end) noexcept {
+__attribute__((noinline)) void run_tiles(const Plan& plan, int64_t begin, int64_t end,
+                                         OutOfScratch& failure) noexcept {
   const GroupProgram& p = *plan.program;
   int64_t tile =
       plan.num_tiles == 1 ? std::min(plan.tile, (p.numel + 63) & ~int64_t{63}) : plan.tile;
@@ -263,7 +265,9 @@ __attribute__((noinline)) void run_tiles(const Plan& plan, int64_t begin, int64_
   size_t values = static_cast<size_t>(plan.num_values) * sizeof(void*);
   size_t need = static_cast<size_t>(slot_size * (plan.num_slots + 1)) + values + 128;
   bool on_stack = need <= kStackScratch;
-  char* memory = static_cast<char*>(on_stack ? alloca(need) : std::malloc(need));
+  Scratch heap(on_stack ? 0 : need, failure);
+  char* memory = static_cast<char*>(on_stack ? alloca(need) : heap.get());
+  if (!memory) return;
   char* aligned = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(memory) + 63) & ~63ull);
   Runner r{plan,
            p,
@@ -277,7 +281,6 @@ __attribute__((noinline)) void run_tiles(const Plan& plan, int64_t begin, int64_
     for (int64_t t = begin; t < end; ++t) r.run_tile<true>(t);
   else
     for (int64_t t = begin; t < end; ++t) r.run_tile<false>(t);
-  if (!on_stack) std::free(memory);
 }
 
 // One operator on few, dense points: what an eager program runs most. No plan is made.
@@ -331,19 +334,21 @@ Status run_group(Exec, const GroupProgram* program) noexcept {
   if (run_small(p)) return {};
   size_t bytes = plan_bytes(p);
   bool on_stack = bytes <= kStackScratch / 4;
-  void* memory = on_stack ? alloca(bytes) : std::malloc(bytes);
-  if (!memory) return {Code::kOutOfMemory, "no memory for the plan of a group"};
+  OutOfScratch failure;
+  Scratch heap(on_stack ? 0 : bytes, failure);
+  void* memory = on_stack ? alloca(bytes) : heap.get();
+  if (!memory) return failure.status("group");
   Plan plan;
   make_plan(p, memory, plan);
   int64_t work = p.numel * plan.num_steps;
   if (work <= kSerialWork || plan.num_tiles == 1) {
-    run_tiles(plan, 0, plan.num_tiles);
+    run_tiles(plan, 0, plan.num_tiles, failure);
   } else {
     int64_t grain = std::max<int64_t>(1, kSerialWork / 2 / (plan.tile * plan.num_steps));
-    parallel_for(0, plan.num_tiles, grain, [&](int64_t b, int64_t e) { run_tiles(plan, b, e); });
+    parallel_for(0, plan.num_tiles, grain,
+                 [&](int64_t b, int64_t e) { run_tiles(plan, b, e, failure); });
   }
-  if (!on_stack) std::free(memory);
-  return {};
+  return failure.status("group");
 }
 
 }  // namespace tessera::cpu
