@@ -1,0 +1,95 @@
+"""The command `tessera`: runs programs written for PyTorch.
+
+tessera run [--virtual-gpu SPEC] script.py args...
+tessera run [--virtual-gpu SPEC] -m module args...
+tessera run [--virtual-gpu SPEC] -c code args...
+"""
+
+import io
+import os
+import sys
+
+
+def _usage(error=None):
+    if error:
+        print(f"tessera: {error}", file=sys.stderr)
+    print(__doc__, file=sys.stderr)
+    return 2 if error else 0
+
+
+def _run_code(code, path=None):
+    """Runs code as the module __main__, which then stays for threads and exit handlers."""
+    import types
+
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__spec__=None, __builtins__=__builtins__)
+    if path is not None:
+        main.__file__ = path
+    sys.modules["__main__"] = main
+    exec(code, main.__dict__)
+
+
+def _run_script(path):
+    if os.path.isdir(path):
+        import runpy
+
+        runpy.run_path(path, run_name="__main__")
+        return
+    with io.open_code(os.path.abspath(path)) as file:
+        code = compile(file.read(), path, "exec")
+    _run_code(code, path)
+
+
+def run(args):
+    """`tessera run`: makes `import torch` mean Tessera, and runs the program."""
+    while args and args[0].startswith("--"):
+        option, _, value = args.pop(0).partition("=")
+        if option != "--virtual-gpu":
+            return _usage(f"unknown option {option}")
+        if not value:
+            if not args:
+                return _usage("--virtual-gpu needs a value such as 2x2GiB")
+            value = args.pop(0)
+        os.environ["TESSERA_VIRTUAL_GPU"] = value
+    if not args:
+        return _usage("no program was named")
+
+    from tessera import _alias
+
+    _alias.install()
+    _alias.install_for_children()
+    if args[0] in ("-m", "-c"):
+        flag, *rest = args
+        if not rest:
+            return _usage(f"{flag} needs an argument")
+        what, *program_args = rest
+        sys.path[0] = os.getcwd() if flag == "-m" else ""
+        sys.argv = [flag, *program_args]
+        if flag == "-c":
+            _run_code(compile(what, "<string>", "exec"))
+        else:
+            import runpy
+
+            sys.argv[0] = what
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        return 0
+    script = args[0]
+    if not os.path.exists(script):
+        return _usage(f"there is no {script}")
+    sys.argv = list(args)
+    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    _run_script(script)
+    return 0
+
+
+def main():
+    args = sys.argv[1:]
+    if not args or args[0] in ("-h", "--help"):
+        return _usage()
+    if args[0] != "run":
+        return _usage(f"unknown command {args[0]}")
+    return run(args[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

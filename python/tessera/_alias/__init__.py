@@ -1,0 +1,63 @@
+"""Makes `import torch` mean Tessera.
+
+In this process by an alias in sys.modules and a finder for `torch.x`; in child processes by the
+folder beside this file, whose `torch` package does the same when it is imported.
+"""
+
+import importlib
+import importlib.machinery
+import os
+import sys
+
+
+class _Loader:
+    """Hands out a module that is there already, and leaves its own spec on it."""
+
+    def __init__(self, module):
+        self._module = module
+        self._spec = module.__spec__
+
+    def create_module(self, spec):
+        return self._module
+
+    def exec_module(self, module):
+        module.__spec__ = self._spec
+
+
+class _Finder:
+    """Finds torch.x.y where tessera.x.y is."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if not name.startswith("torch."):
+            return None
+        real = "tessera" + name[len("torch") :]
+        try:
+            module = importlib.import_module(real)
+        except ModuleNotFoundError as error:
+            if error.name != real:
+                raise
+            raise ModuleNotFoundError(
+                f"No module named '{name}': Tessera has no {real} yet", name=name
+            ) from None
+        return importlib.machinery.ModuleSpec(
+            name, _Loader(module), is_package=hasattr(module, "__path__")
+        )
+
+
+def install():
+    """Replaces torch in this process."""
+    sys.modules["torch"] = sys.modules["tessera"]
+    if not any(isinstance(f, type) and f is _Finder for f in sys.meta_path):
+        sys.meta_path.insert(0, _Finder)
+
+
+def install_for_children():
+    """Puts the torch package beside this file first in the path of child processes."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    package_parent = os.path.dirname(os.path.dirname(folder))
+    paths = [folder, package_parent]
+    for path in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+        if path and path not in paths:
+            paths.append(path)
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
