@@ -43,7 +43,7 @@ nb::dict describe(const Op& op) {
   if (r.forms & kOut) forms.append("out");
   out["forms"] = forms;
   nb::list samples;
-  for (const Sample& s : r.samples) samples.append(nb::str(s.args));
+  for (const Sample& s : op.samples) samples.append(nb::str(s.args));
   out["samples"] = samples;
   out["random"] = r.random;
   out["differentiable"] = op.has_gradient;

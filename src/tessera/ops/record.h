@@ -112,6 +112,7 @@ struct Op {
   std::string name;
   std::string family;  // folder of its record
   std::vector<ArgSpec> args;
+  std::vector<Sample> samples;  // a copy: the record's list ends with the expression it stands in
   int num_outputs = 1;
   int self_index = -1;    // argument an in-place form writes
   bool saves_result = false;

@@ -51,6 +51,7 @@ RegisterOp::RegisterOp(const char* file, OpRecord record) {
   r.records.push_back(record);
   Op& op = r.ops.emplace_back();
   op.record = &r.records.back();
+  op.samples.assign(record.samples.begin(), record.samples.end());
   op.family = family_of(file);
   op.kind = record.kind;
   op.id = static_cast<int>(r.all.size());
