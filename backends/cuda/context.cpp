@@ -80,7 +80,7 @@ Status first_use(int ordinal, Device** out) {
   std::lock_guard lock(g_init_mutex);
   Device* d = g_devices[ordinal].load(std::memory_order_acquire);
   if (!d) {
-    load_nvrtc_in_background(cu->version);
+    prepare_nvrtc(cu->version);
     // Devices live as long as the process.
     d = new Device;
     d->ordinal = ordinal;

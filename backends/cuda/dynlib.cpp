@@ -1,11 +1,23 @@
 #include "dynlib.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
 namespace tessera::cuda {
 namespace {
+
+void add_list(const char* list, std::vector<std::string>* out) {
+  std::string all = list ? list : "";
+  for (size_t begin = 0; begin <= all.size();) {
+    size_t end = all.find(':', begin);
+    if (end == std::string::npos) end = all.size();
+    if (end > begin) out->push_back(all.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
 
 std::vector<std::string> library_folders() {
   std::vector<std::string> out;
@@ -16,15 +28,7 @@ std::vector<std::string> library_folders() {
     out.push_back(std::string(root) + "/lib");
   }
   out.push_back("/usr/local/cuda/lib64");
-  if (const char* list = std::getenv("TESSERA_CUDA_LIBS")) {
-    std::string all = list;
-    for (size_t begin = 0; begin <= all.size();) {
-      size_t end = all.find(':', begin);
-      if (end == std::string::npos) end = all.size();
-      if (end > begin) out.push_back(all.substr(begin, end - begin));
-      begin = end + 1;
-    }
-  }
+  add_list(std::getenv("TESSERA_CUDA_LIBS"), &out);
   return out;
 }
 
@@ -42,6 +46,25 @@ void* open_library(const std::vector<const char*>& names, std::string* why) {
     for (const std::string& folder : folders) *why += ", in " + folder;
   }
   return nullptr;
+}
+
+void read_ahead(const std::vector<const char*>& names) {
+  std::vector<std::string> folders;
+  add_list(std::getenv("LD_LIBRARY_PATH"), &folders);
+  for (const char* common :
+       {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64"})
+    folders.push_back(common);
+  for (std::string& folder : library_folders()) folders.push_back(std::move(folder));
+  for (const char* name : names)
+    for (const std::string& folder : folders) {
+      int fd = open((folder + "/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+      if (fd < 0) continue;
+      char buffer[1 << 16];
+      while (read(fd, buffer, sizeof buffer) > 0) {
+      }
+      close(fd);
+      return;
+    }
 }
 
 }  // namespace tessera::cuda

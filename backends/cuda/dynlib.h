@@ -11,4 +11,8 @@ namespace tessera::cuda {
 // then names what was looked for.
 void* open_library(const std::vector<const char*>& names, std::string* why);
 
+// Reads the file that open_library would most likely open, so that opening it later finds it in
+// memory. Opens nothing.
+void read_ahead(const std::vector<const char*>& names);
+
 }  // namespace tessera::cuda

@@ -2,8 +2,7 @@
 
 #include <dlfcn.h>
 
-#include <condition_variable>
-#include <mutex>
+#include <atomic>
 #include <thread>
 
 #include "dynlib.h"
@@ -12,76 +11,54 @@ namespace tessera::cuda {
 namespace {
 
 struct State {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool started = false, done = false, ready = false;
   NvrtcApi api{};
+  bool ready = false;
   std::string why;
 };
-// Leaked: the loading thread may outlive main.
-State& state() {
-  static State* s = new State;
-  return *s;
+
+std::atomic<int> g_driver_version{0};
+
+std::vector<const char*> names() {
+  int version = g_driver_version.load();
+  if (version != 0 && version < 13000) return {"libnvrtc.so.12", "libnvrtc.so.13"};
+  return {"libnvrtc.so.13", "libnvrtc.so.12"};
 }
 
-bool load(NvrtcApi& api, int driver_version, std::string& why) {
-  std::vector<const char*> names = {"libnvrtc.so.13", "libnvrtc.so.12"};
-  if (driver_version < 13000) names = {"libnvrtc.so.12", "libnvrtc.so.13"};
-  void* lib = open_library(names, &why);
-  if (!lib) return false;
-#define TS_NVRTC_LOAD(f)                                     \
-  api.f = reinterpret_cast<decltype(api.f)>(dlsym(lib, #f)); \
-  if (!api.f) {                                              \
-    why = "libnvrtc is too old: it has no " #f;              \
-    return false;                                            \
+void load(State& s) {
+  void* lib = open_library(names(), &s.why);
+  if (!lib) return;
+#define TS_NVRTC_LOAD(f)                                         \
+  s.api.f = reinterpret_cast<decltype(s.api.f)>(dlsym(lib, #f)); \
+  if (!s.api.f) {                                                \
+    s.why = "libnvrtc is too old: it has no " #f;                \
+    return;                                                      \
   }
   TS_NVRTC_FUNCTIONS(TS_NVRTC_LOAD)
 #undef TS_NVRTC_LOAD
-  api.nvrtcVersion(&api.major, &api.minor);
-  return true;
-}
-
-// The first compilation opens NVRTC's second library; do that here as well.
-void warm_up(const NvrtcApi& api) {
-  nvrtcProgram program;
-  const char* text = "extern \"C\" __global__ void warm(float* p) { *p = 0; }";
-  if (api.nvrtcCreateProgram(&program, text, "warm.cu", 0, nullptr, nullptr) != NVRTC_SUCCESS)
-    return;
-  api.nvrtcCompileProgram(program, 0, nullptr);
-  api.nvrtcDestroyProgram(&program);
+  s.api.nvrtcVersion(&s.api.major, &s.api.minor);
+  s.ready = true;
 }
 
 }  // namespace
 
-void load_nvrtc_in_background(int driver_version) {
-  State& s = state();
-  {
-    std::lock_guard lock(s.mutex);
-    if (s.started) return;
-    s.started = true;
-  }
-  auto work = [&s, driver_version] {
-    bool ready = load(s.api, driver_version, s.why);
-    if (ready) warm_up(s.api);
-    std::lock_guard lock(s.mutex);
-    s.ready = ready;
-    s.done = true;
-    s.changed.notify_all();
-  };
+void prepare_nvrtc(int driver_version) {
+  if (g_driver_version.exchange(driver_version) != 0) return;
   try {
-    std::thread(work).detach();
+    std::thread([] { read_ahead(names()); }).detach();
   } catch (...) {
-    work();
+    // The load will read it.
   }
 }
 
 const NvrtcApi* nvrtc_api(std::string* why) {
-  load_nvrtc_in_background(13000);
-  State& s = state();
-  std::unique_lock lock(s.mutex);
-  s.changed.wait(lock, [&] { return s.done; });
-  if (!s.ready && why) *why = s.why;
-  return s.ready ? &s.api : nullptr;
+  // Leaked: other threads may compile while the process ends.
+  static State* s = [] {
+    State* fresh = new State;
+    load(*fresh);
+    return fresh;
+  }();
+  if (!s->ready && why) *why = s->why;
+  return s->ready ? &s->api : nullptr;
 }
 
 }  // namespace tessera::cuda

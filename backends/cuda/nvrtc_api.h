@@ -1,16 +1,22 @@
-// libnvrtc as a struct of function pointers, opened in the background at the first use of CUDA: a
-// cold load takes about half a second, which then overlaps with the program's own start.
+// libnvrtc as a struct of function pointers, opened at the first compilation.
+//
+// Note [Why NVRTC is read and not loaded in the background]
+// A cold load takes up to half a second, nearly all of it reading 110 MB. So a thread reads the
+// file at the first use of CUDA, while the context is being made, and the load itself, some 10 ms
+// then, waits until it is needed. Loading (or compiling) on a thread is not safe: NVRTC registers
+// destructors as it goes, and in a process that ends meanwhile they run under the thread; about
+// one such process in seven crashed.
 #pragma once
 #include <nvrtc.h>
 
 #include <string>
 
-#define TS_NVRTC_FUNCTIONS(X)                                                                \
-  X(nvrtcVersion)                                                                            \
-  X(nvrtcGetErrorString) X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) \
-      X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog) X(nvrtcGetPTXSize) X(nvrtcGetPTX)      \
-          X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetNumSupportedArchs)                 \
-              X(nvrtcGetSupportedArchs)
+#define TS_NVRTC_FUNCTIONS(X)                                                                   \
+  X(nvrtcVersion)                                                                               \
+  X(nvrtcGetErrorString)                                                                        \
+  X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) X(nvrtcGetProgramLogSize) \
+      X(nvrtcGetProgramLog) X(nvrtcGetPTXSize) X(nvrtcGetPTX) X(nvrtcGetCUBINSize)              \
+          X(nvrtcGetCUBIN) X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs)
 
 namespace tessera::cuda {
 
@@ -22,10 +28,10 @@ struct NvrtcApi {
   int minor;
 };
 
-// Starts loading; returns at once. A driver of CUDA 12 cannot load what NVRTC 13 compiles, so its
+// Starts reading; returns at once. A driver of CUDA 12 cannot load what NVRTC 13 compiles, so its
 // version decides which one is tried first.
-void load_nvrtc_in_background(int driver_version);
-// Waits for the load (starting it if nobody has). Null on failure; *why says the reason.
+void prepare_nvrtc(int driver_version);
+// Loads it. Null on failure; *why says the reason.
 const NvrtcApi* nvrtc_api(std::string* why);
 
 }  // namespace tessera::cuda

@@ -60,6 +60,9 @@ template <> struct numeric_limits<bool> {
 }
 namespace tm {
 template <class T> TS_FN T select(bool c, T a, T b) { return c ? a : b; }
+TS_FN float negate(float x) { return __uint_as_float(__float_as_uint(x) ^ 0x80000000u); }
+TS_FN double negate(double x) { return __longlong_as_double(__double_as_longlong(x) ^ (long long)0x8000000000000000ull); }
+TS_FN int64_t negate(int64_t x) { return (int64_t)(0ul - (uint64_t)x); }
 template <class T> TS_FN bool is_nan(T x) { return x != x; }
 template <class T> TS_FN bool isnan(T x) { return x != x; }
 template <class T> TS_FN bool isinf(T x) {
