@@ -57,34 +57,66 @@ std::string hex(const char* p, size_t n) {
 
 }  // namespace
 
+namespace {
+
+// Work of the stream goes where its other work goes, whatever the calling thread's stream is.
+class OnStream {
+ public:
+  OnStream(Device device, StreamHandle stream) : device_(device) {
+    if (device.is_cpu()) return;
+    before_ = current_stream(device.index);
+    set_current_stream(device.index, stream);
+  }
+  ~OnStream() {
+    if (device_.is_cuda()) set_current_stream(device_.index, before_);
+  }
+
+ private:
+  Device device_;
+  StreamHandle before_ = nullptr;
+};
+
+Pointwise as_pointwise(const PendingOp& op, const Dims& shape, TensorBase (&sources)[kMaxSources]) {
+  Pointwise p{op.op, op.body, op.common, op.result, &shape, op.num_sources, op.num_scalars};
+  for (int k = 0; k < op.num_sources; ++k) {
+    p.sources[k].immediate = op.immediates[k];
+    if (op.immediate[k]) continue;
+    if (!sources[k].defined()) sources[k] = tensor_at(op.sources[k], shape);
+    p.sources[k].tensor = &sources[k];
+  }
+  for (int k = 0; k < op.num_scalars; ++k) p.scalars[k] = op.scalars[k];
+  return p;
+}
+
+}  // namespace
+
 // The unfused reference: each operator as a group of one, into memory of its own.
 void GroupRunner::check_group(const Group& g, std::vector<TensorBase>& reference) {
   reference.resize(g.ops.size());
-  StreamHandle before = nullptr;
-  Device device = stream_.device_;
-  if (device.is_cuda()) {
-    before = current_stream(device.index);
-    set_current_stream(device.index, stream_.stream_);
-  }
+  OnStream scope(stream_.device_, stream_.stream_);
   for (size_t n = 0; n < g.ops.size(); ++n) {
     const PendingOp& op = *g.ops[n];
     if (!op.live) continue;
-    Pointwise p{op.op, op.body, op.common, op.result, g.shape, op.num_sources, op.num_scalars};
     TensorBase sources[kMaxSources];
-    for (int k = 0; k < op.num_sources; ++k) {
-      p.sources[k].immediate = op.immediates[k];
-      if (op.immediate[k]) continue;
-      const PendingOperand& o = op.sources[k];
+    for (int k = 0; k < op.num_sources; ++k)
       for (size_t m = 0; m < n; ++m)
-        if (o.value >= 0 && g.ops[m]->id == o.value) sources[k] = reference[m];
-      if (!sources[k].defined()) sources[k] = tensor_at(o, *g.shape);
-      p.sources[k].tensor = &sources[k];
-    }
-    for (int k = 0; k < op.num_scalars; ++k) p.scalars[k] = op.scalars[k];
-    reference[n] = new_empty(*g.shape, op.out.dtype, device);
+        if (!op.immediate[k] && g.ops[m]->id == op.sources[k].value) sources[k] = reference[m];
+    Pointwise p = as_pointwise(op, *g.shape, sources);
+    reference[n] = new_empty(*g.shape, op.out.dtype, stream_.device_);
     run_now(p, reference[n]);
   }
-  if (device.is_cuda()) set_current_stream(device.index, before);
+}
+
+// What a backend cannot take as one program runs as the program order says.
+void GroupRunner::run_one_by_one(const Group& g) {
+  OnStream scope(stream_.device_, stream_.stream_);
+  for (const PendingOp* op : g.ops) {
+    if (!op->live) continue;
+    if (!op->out.storage->data) allocate_on(*op->out.storage, stream_.stream_);
+    TensorBase sources[kMaxSources];
+    Pointwise p = as_pointwise(*op, *g.shape, sources);
+    run_now(p, tensor_at(op->out, *g.shape));
+  }
 }
 
 void compare_stored(Device device, Exec exec, const PendingOp& op, const Dims& shape,

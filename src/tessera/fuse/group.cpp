@@ -69,27 +69,62 @@ Group& GroupRunner::new_group() {
   if (num_groups_ == groups_.size()) groups_.emplace_back();
   Group& g = groups_[num_groups_++];
   g.ops.clear();
-  g.operands = 0;
+  g.inputs.clear();
+  g.outputs = 0;
   return g;
+}
+
+// Is the operand the result of an operator of this group?
+bool GroupRunner::in_register(const PendingOperand& o, int group) const {
+  if (o.value < 0) return false;
+  const PendingOp* producer = stream_.find(o.value);
+  return producer && producer->selected && producer->group == group;
+}
+
+namespace {
+
+// Position of the place among the group's inputs, or their number.
+size_t find_input(const Group& g, const PendingOperand& o) {
+  size_t at = 0;
+  while (at < g.inputs.size() && !same_place(*g.inputs[at], *g.shape, o, *g.shape)) ++at;
+  return at;
+}
+
+}  // namespace
+
+bool GroupRunner::joins(const Group& g, size_t index, const PendingOp& op) const {
+  if (g.numel != op.numel || !(*g.shape == op.shape)) return false;
+  size_t operands = g.inputs.size() + static_cast<size_t>(g.outputs) + 1;
+  for (int k = 0; k < op.num_sources; ++k) {
+    if (op.immediate[k] || in_register(op.sources[k], static_cast<int>(index))) continue;
+    operands += find_input(g, op.sources[k]) == g.inputs.size();
+  }
+  return operands <= static_cast<size_t>(kOperandCap);
+}
+
+void GroupRunner::add_to(Group& g, PendingOp& op) {
+  for (int k = 0; k < op.num_sources; ++k) {
+    if (op.immediate[k] || in_register(op.sources[k], op.group)) continue;
+    if (find_input(g, op.sources[k]) == g.inputs.size()) g.inputs.push_back(&op.sources[k]);
+  }
+  g.outputs += op.out.storage->owned_outside();
+  g.ops.push_back(&op);
 }
 
 void GroupRunner::form_groups() {
   for (PendingOp* op : stream_.ops_) {
     if (!op->selected) continue;
-    int needs = op->num_sources + 1;  // memory operands it may add, at most
+    op->group = -1;
     size_t g = static_cast<size_t>(lowest_group(*op));
-    while (g < num_groups_ && !(groups_[g].operands + needs <= kOperandCap &&
-                                groups_[g].numel == op->numel && *groups_[g].shape == op->shape))
-      ++g;
+    while (g < num_groups_ && !joins(groups_[g], g, *op)) ++g;
     if (g >= num_groups_) {
       g = num_groups_;
       Group& made = new_group();
       made.shape = &op->shape;
       made.numel = op->numel;
     }
-    groups_[g].ops.push_back(op);
-    groups_[g].operands += needs;
     op->group = static_cast<int>(g);
+    add_to(groups_[g], *op);
     note_in_slots(*op);
   }
 }

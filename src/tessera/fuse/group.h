@@ -18,7 +18,8 @@ struct Group {
   const Dims* shape;
   int64_t numel;
   std::vector<PendingOp*> ops;  // in program order
-  int operands;
+  std::vector<const PendingOperand*> inputs;  // distinct places in memory it reads
+  int outputs;                  // results somebody outside owns
 };
 
 // One per stream; its buffers are kept from run to run.
@@ -52,6 +53,10 @@ class GroupRunner {
   void note_in_slots(PendingOp& op);
   void decide_stores();
   Group& new_group();
+  bool joins(const Group& g, size_t index, const PendingOp& op) const;
+  void add_to(Group& g, PendingOp& op);
+  bool in_register(const PendingOperand& o, int group) const;
+  void run_one_by_one(const Group& g);
   void run_group(const Group& g);
   void explain(const Group& g);
   void check_group(const Group& g, std::vector<TensorBase>& reference);
@@ -64,7 +69,6 @@ class GroupRunner {
   std::vector<Instr> instrs_;
   std::vector<Imm> immediates_;
   std::vector<RegClass> immediate_cls_;
-  std::vector<const PendingOperand*> inputs_;
   std::vector<Operand> in_;
   std::vector<GroupOutput> out_;
   std::vector<PendingOp*> stored_;

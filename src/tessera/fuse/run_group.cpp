@@ -30,13 +30,13 @@ void GroupRunner::run_group(const Group& g) {
     immediate_cls_.resize(n * kMaxImmediatesPerOp);
   }
   ProgramBuilder builder{instrs_.data(), immediates_.data(), immediate_cls_.data()};
-  inputs_.clear();
   stored_.clear();
 
   std::vector<TensorBase> reference;
   if (mode() == Mode::kCheck && n > 1) check_group(g, reference);
 
   bool dense = true;
+  for (const PendingOperand* o : g.inputs) dense &= o->dense;
   for (PendingOp* op : g.ops) {
     if (!op->live) continue;
     LoweredSource lowered[kMaxSources];
@@ -49,17 +49,12 @@ void GroupRunner::run_group(const Group& g) {
       }
       const PendingOperand& o = op->sources[k];
       s.dtype = o.dtype;
-      PendingOp* producer = o.value >= 0 ? stream_.find(o.value) : nullptr;
-      if (producer && producer->selected && producer->group == op->group) {
-        s.source = {SourceKind::kValue, producer->value};
+      if (in_register(o, op->group)) {
+        s.source = {SourceKind::kValue, stream_.find(o.value)->value};
         continue;
       }
       size_t at = 0;
-      while (at < inputs_.size() && !same_place(*inputs_[at], *g.shape, o, *g.shape)) ++at;
-      if (at == inputs_.size()) {
-        inputs_.push_back(&o);
-        dense &= o.dense;
-      }
+      while (!same_place(*g.inputs[at], *g.shape, o, *g.shape)) ++at;
       s.source = {SourceKind::kInput, static_cast<uint16_t>(at)};
     }
     op->value = builder.lower(*op->body, op->cls, op->common, op->result, op->out.dtype, lowered,
@@ -71,10 +66,10 @@ void GroupRunner::run_group(const Group& g) {
     dense &= op->out.dense;
   }
 
-  in_.resize(inputs_.size());
+  in_.resize(g.inputs.size());
   out_.resize(stored_.size());
-  for (size_t k = 0; k < inputs_.size(); ++k)
-    in_[k] = {address_of(*inputs_[k]), inputs_[k]->dtype, nullptr};
+  for (size_t k = 0; k < g.inputs.size(); ++k)
+    in_[k] = {address_of(*g.inputs[k]), g.inputs[k]->dtype, nullptr};
   for (size_t k = 0; k < stored_.size(); ++k)
     out_[k] = {{address_of(stored_[k]->out), stored_[k]->out.dtype, nullptr}, stored_[k]->value};
 
@@ -86,14 +81,14 @@ void GroupRunner::run_group(const Group& g) {
     for (GroupOutput& o : out_) o.to.strides = &kOne;
   } else {
     sizes = *g.shape;
-    size_t count = stored_.size() + inputs_.size();
+    size_t count = stored_.size() + g.inputs.size();
     if (strides_.size() < count) strides_.resize(count);
     for (size_t k = 0; k < stored_.size(); ++k) set_strides(strides_[k], stored_[k]->out, sizes);
-    for (size_t k = 0; k < inputs_.size(); ++k)
-      set_strides(strides_[stored_.size() + k], *inputs_[k], sizes);
+    for (size_t k = 0; k < g.inputs.size(); ++k)
+      set_strides(strides_[stored_.size() + k], *g.inputs[k], sizes);
     merge_dims(sizes, {strides_.data(), count});
     for (size_t k = 0; k < stored_.size(); ++k) out_[k].to.strides = strides_[k].data();
-    for (size_t k = 0; k < inputs_.size(); ++k)
+    for (size_t k = 0; k < g.inputs.size(); ++k)
       in_[k].strides = strides_[stored_.size() + k].data();
   }
   GroupProgram program{sizes.ndim(),
@@ -110,7 +105,9 @@ void GroupRunner::run_group(const Group& g) {
                        immediate_cls_.data()};
   Device device = stream_.device_;
   Exec exec = device.is_cpu() ? Exec{0, nullptr} : Exec{device.index, stream_.stream_};
-  check(backend_of(device).run_group(exec, &program), "a fused group");
+  Status status = backend_of(device).run_group(exec, &program);
+  if (status.code == Code::kUnsupported && n > 1) run_one_by_one(g);
+  else check(status, "a fused group");
   explain(g);
   if (reference.empty()) return;
   for (size_t k = 0; k < g.ops.size(); ++k)

@@ -248,6 +248,10 @@ void Stream::finish() {
 }
 
 void Stream::release_outside(Storage* s) {
+  if (running_here()) {  // a handle that the run itself made; the stream holds a reference still
+    s->unref();
+    return;
+  }
   std::unique_lock lock(mutex_);
   if (s->unref()) {
     lock.unlock();

@@ -41,7 +41,7 @@ const char* reason_name(Reason r);
 
 inline constexpr int kOpCap = 64;
 // Distinct memory operands of one group: a kernel's parameters have to hold their descriptions.
-inline constexpr int kOperandCap = 24;
+inline constexpr int kOperandCap = 32;
 // Bytes that only pending work keeps alive.
 inline constexpr size_t kByteBudget = size_t{256} << 20;
 

@@ -21,6 +21,14 @@ template <class T>
 TS_MATH_FN T select(bool c, T a, T b) {
   return c ? a : b;
 }
+// Changes the sign bit and nothing else, of a NaN too; integers wrap.
+TS_MATH_FN float negate(float x) {
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(x) ^ 0x80000000u);
+}
+TS_MATH_FN double negate(double x) {
+  return std::bit_cast<double>(std::bit_cast<uint64_t>(x) ^ 0x8000000000000000u);
+}
+TS_MATH_FN int64_t negate(int64_t x) { return static_cast<int64_t>(0u - static_cast<uint64_t>(x)); }
 template <class T>
 TS_MATH_FN bool is_nan(T x) {
   return x != x;

@@ -15,7 +15,8 @@ TS_OP(.schema = "exp(Tensor self) -> Tensor",
       .backward = [](Backward& b) { b.set(0, op::mul(b.grad, b.result)); },
       .samples = {{"T(3, 4)"}, {"T()"}, {"T(0, 3)"}});
 
-TS_BODY(neg, "t", 't', 0, (TS_NUMBERS), return -a;)
+// By the sign bit, on NaN too: a compiler is free to do otherwise with a minus.
+TS_BODY(neg, "t", 't', 0, (TS_NUMBERS), return negate(a);)
 TS_OP(.schema = "neg(Tensor self) -> Tensor",
       .doc = "Each element with its sign changed.",
       .example = "torch.neg(torch.tensor([1.0, -2.0]))",
