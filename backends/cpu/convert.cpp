@@ -126,7 +126,7 @@ TS_TARGET_AVX512 void round_half_avx512(void* d, const void* s, int64_t n) {
 
 #endif
 
-// Fills one instruction set's table; Pick<To, From>::fn and Round<Reg, Narrow>::fn are its loops.
+// Fills one instruction set's table.
 #define TS_CONVERT_TABLE(isa)                                                            \
   ConvertTable table_##isa() {                                                           \
     ConvertTable t{};                                                                    \

@@ -331,6 +331,13 @@ bool run_small(const GroupProgram& p) noexcept {
 Status run_group(Exec, const GroupProgram* program) noexcept {
   const GroupProgram& p = *program;
   if (p.numel == 0 || p.num_outputs == 0) return {};
+  for (int i = 0; i < p.num_instrs; ++i) {
+    const Instr& in = p.instrs[i];
+    if (in.kind == Instr::Kind::kBody && !in.body->tiles[g_isa][static_cast<int>(in.cls)])
+        [[unlikely]]
+      return fail(Code::kUnsupported, "%s(): not implemented for %s", in.body->name,
+                  dtype_name(in.round_to));
+  }
   if (run_small(p)) return {};
   size_t bytes = plan_bytes(p);
   bool on_stack = bytes <= kStackScratch / 4;

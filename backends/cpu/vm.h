@@ -43,9 +43,8 @@ struct Place {
 };
 
 struct OperandPlan {
-  bool direct;  // tiles of it are dense and in register form: used where they lie
+  bool direct;  // a tile of it is one dense run of memory
   int32_t itemsize;
-  int64_t step;  // bytes from one point of the innermost dimension to the next
 };
 
 enum class Visit : uint8_t { kRows, kLinear, kBlocks };

@@ -62,7 +62,6 @@ void choose_visit(const GroupProgram& p, Plan& plan) {
 
 void plan_operand(const GroupProgram& p, const Operand& o, Plan& plan, OperandPlan& out) {
   out.itemsize = static_cast<int32_t>(itemsize(o.dtype));
-  out.step = p.ndim > 0 ? o.strides[p.ndim - 1] * out.itemsize : 0;
   bool dense;
   switch (plan.visit) {
     case Visit::kRows:

@@ -4,8 +4,8 @@
 // Each function is scalar code without branches or calls, so GCC turns a loop over it into vector
 // code for every instruction set, and vector body, scalar tail and baseline give the same bits (the
 // build contracts nothing into FMA). Functions at the end of the file that forward to libm are the
-// same bits too, as they are never vectorised. Accuracy against long double: exp, log, tanh within
-// 1.5 ulp, erf within 2 ulp, for float and for double.
+// same bits too, as they are never vectorised. Largest errors found against long double, in ulp:
+// exp and log 1.0, tanh 1.3, erf 1.2 for float and 2.8 for double.
 #pragma once
 #include <bit>
 #include <cmath>
