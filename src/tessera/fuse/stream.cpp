@@ -77,6 +77,7 @@ void Stream::drop_operand(PendingOperand& o, bool is_write) {
     if (s->hidden) {
       kept_bytes_ -= s->nbytes;
       s->hidden = false;
+      if (device_.is_cuda()) memory::unhide(device_.index, s->nbytes);
     }
   }
   Ref<Storage>::adopt(s).reset();
@@ -267,6 +268,7 @@ void Stream::release_outside(Storage* s) {
   if (s->data && !s->hidden) {
     s->hidden = true;
     kept_bytes_ += s->nbytes;
+    if (device_.is_cuda()) memory::hide(device_.index, s->nbytes);
   }
 }
 

@@ -81,6 +81,9 @@ void record_stream(void* ctx, StreamHandle stream) {
 bool try_charge(int device, size_t bytes) { return of(device).try_charge(bytes); }
 void uncharge(int device, size_t bytes) { of(device).uncharge(bytes); }
 
+void hide(int device, size_t bytes) { of(device).hide(bytes); }
+void unhide(int device, size_t bytes) { of(device).unhide(bytes); }
+
 int64_t memory_allocated(int device) { return of(device).used().now(); }
 int64_t max_memory_allocated(int device) { return of(device).used().peak(); }
 int64_t memory_reserved(int device) { return of(device).reserved().now(); }

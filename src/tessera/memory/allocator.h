@@ -22,6 +22,11 @@ void record_stream(void* ctx, StreamHandle stream);
 bool try_charge(int device, size_t bytes);
 void uncharge(int device, size_t bytes);
 
+// Memory that only deferred work keeps is freed as far as the program can see: not counted until
+// `unhide`, right before it is deallocated.
+void hide(int device, size_t bytes);
+void unhide(int device, size_t bytes);
+
 // What `bytes` count for in memory_allocated when they are charged.
 constexpr size_t round_charge(size_t bytes) { return (bytes + 511) & ~size_t{511}; }
 

@@ -145,6 +145,13 @@ void DeviceAllocator::uncharge(size_t bytes) {
   used_.subtract(n);
 }
 
+void DeviceAllocator::hide(size_t bytes) {
+  used_.subtract(static_cast<int64_t>(round_charge(bytes)));
+}
+void DeviceAllocator::unhide(size_t bytes) {
+  used_.add_quietly(static_cast<int64_t>(round_charge(bytes)));
+}
+
 void DeviceAllocator::reset_peak() {
   used_.reset_peak();
   reserved_.reset_peak();

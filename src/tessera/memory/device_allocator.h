@@ -16,6 +16,8 @@ namespace tessera::memory {
 class Gauge {
  public:
   void add(int64_t n) { raise_peak(now_.fetch_add(n, std::memory_order_relaxed) + n); }
+  // Leaves the peak alone: for what was counted before.
+  void add_quietly(int64_t n) { now_.fetch_add(n, std::memory_order_relaxed); }
   void subtract(int64_t n) { now_.fetch_sub(n, std::memory_order_relaxed); }
   bool add_within(int64_t n, int64_t limit);
   int64_t now() const { return now_.load(std::memory_order_relaxed); }
@@ -47,6 +49,8 @@ class DeviceAllocator {
 
   bool try_charge(size_t bytes);
   void uncharge(size_t bytes);
+  void hide(size_t bytes);
+  void unhide(size_t bytes);
   void empty_cache();
   void set_fraction(double fraction);
 

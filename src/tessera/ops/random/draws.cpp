@@ -1,5 +1,6 @@
 #include "tessera/driver/current.h"
 #include "tessera/gen/ops.h"
+#include "tessera/ops/philox.h"
 #include "tessera/tensor/generators.h"
 
 namespace tessera {
@@ -13,7 +14,8 @@ void draw(const char* kernel, const TensorBase& out, std::initializer_list<doubl
   std::lock_guard lock(g.mutex);
   int64_t ints[3] = {static_cast<int64_t>(g.philox_seed()), 0, 0};
   if (out.device().is_cpu()) ints[2] = reinterpret_cast<int64_t>(&g);
-  else ints[1] = static_cast<int64_t>(g.take_philox(static_cast<uint64_t>((out.numel() + 3) / 4)));
+  else ints[1] = static_cast<int64_t>(g.take_philox(
+           philox_blocks(static_cast<uint64_t>(out.numel()), out.dtype() == DType::kFloat64)));
   launch(kernel, {&out, 1}, {}, ints, {doubles.begin(), doubles.size()});
 }
 
