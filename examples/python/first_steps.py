@@ -1,4 +1,4 @@
-"""First steps: tensors on devices, gradients, a small training loop, and an error that says what to do.
+"""First steps: tensors on devices, gradients, a small training loop, errors that say what to do.
 
 Run it with `./dev run examples/python/first_steps.py`, on a machine with or without a GPU; or with
 `tessera run --virtual-gpu 2x2GiB examples/python/first_steps.py`, on two GPUs that are not there.

@@ -3,8 +3,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include <memory>
-
 #include "scaffolding.h"
 #include "tessera/base/blocking.h"
 #include "tessera/driver/current.h"
@@ -32,9 +30,8 @@ DeviceProps props_of(int device) {
 struct Stream {
   int device;
   StreamHandle handle = nullptr;
-  bool owned = false;
 
-  Stream(int d, int priority) : device(resolve(d)), owned(true) {
+  Stream(int d, int priority) : device(resolve(d)) {
     check(accelerator()->stream_create(device, priority, &handle), "creating a stream");
   }
   Stream(int d, StreamHandle h) : device(d), handle(h) {}
@@ -42,7 +39,6 @@ struct Stream {
   // Handles are kept for the life of the process, as PyTorch's pool keeps them: memory that was
   // used on a stream refers to it for as long as it is cached.
 
-  void run_pending() const { fuse::run_device(device, Reason::kStream); }
   void synchronize() {
     fuse::run_device(device, Reason::kSynchronize);
     BlockingScope scope;
@@ -134,10 +130,9 @@ void bind_streams(nb::module_& m) {
       .def("elapsed_time", &Event::elapsed_time, nb::arg("end_event"));
   m.def("_current_stream", [](int device) {
     int d = resolve(device);
-    return std::make_unique<Stream>(d, current_stream(d));
+    return new Stream(d, current_stream(d));  // nanobind takes it over
   });
-  m.def("_default_stream",
-        [](int device) { return std::make_unique<Stream>(resolve(device), StreamHandle{}); });
+  m.def("_default_stream", [](int device) { return new Stream(resolve(device), StreamHandle{}); });
 }
 
 }  // namespace

@@ -125,6 +125,7 @@ bool read_device(PyObject* o, Device& out) {
 
 void init_device(PyObject* module) {
   device_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
+  device_type->tp_name = "torch.device";
   if (PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject*>(device_type)) < 0)
     throw PythonError{};
 }

@@ -76,6 +76,7 @@ bool read_dtype(PyObject* o, DType& out) {
 
 void init_dtypes(PyObject* module) {
   dtype_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
+  dtype_type->tp_name = "torch.dtype";
   if (PyModule_AddObjectRef(module, "dtype", reinterpret_cast<PyObject*>(dtype_type)) < 0)
     throw PythonError{};
   PyRef names(checked(PyDict_New()));

@@ -81,6 +81,7 @@ void init_types(PyObject* module) {
   PyRef bases(checked(PyTuple_Pack(1, &PyTuple_Type)));
   size_type =
       reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())));
+  size_type->tp_name = "torch.Size";
   if (PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(size_type)) < 0)
     throw PythonError{};
   init_dtypes(module);

@@ -174,6 +174,7 @@ void init_tensor_type(PyObject* module) {
   PyType_Spec spec = {"tessera.Tensor", sizeof(TensorObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   tensor_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
+  tensor_type->tp_name = "Tensor";  // as Python's own errors name it
   release_python_object = release_object;
   if (PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)) < 0)
     throw PythonError{};

@@ -51,9 +51,7 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     shape = input.shape if input.dim() >= other.dim() else other.shape
     pairs = zip(flat(input.expand(shape).tolist()), flat(other.expand(shape).tolist()))
     return all(
-        a == b
-        or abs(a - b) <= atol + rtol * abs(b)
-        or (equal_nan and isnan(a) and isnan(b))
+        a == b or abs(a - b) <= atol + rtol * abs(b) or (equal_nan and isnan(a) and isnan(b))
         for a, b in pairs
     )
 

@@ -110,9 +110,7 @@ def _nested(values, dims, indent, formatter):
         return formatter.padded(values)
     if dims == 1:
         return _vector(values, indent, formatter)
-    parts = [
-        "..." if v is None else _nested(v, dims - 1, indent + 1, formatter) for v in values
-    ]
+    parts = ["..." if v is None else _nested(v, dims - 1, indent + 1, formatter) for v in values]
     return "[" + ("," + "\n" * (dims - 1) + " " * (indent + 1)).join(parts) + "]"
 
 

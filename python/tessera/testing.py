@@ -15,8 +15,7 @@ def assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, che
         actual, expected = _C.as_tensor(actual), _C.as_tensor(expected)
     if actual.shape != expected.shape:
         raise AssertionError(
-            "The values for attribute 'shape' do not match: "
-            f"{actual.shape} != {expected.shape}."
+            f"The values for attribute 'shape' do not match: {actual.shape} != {expected.shape}."
         )
     if check_dtype and actual.dtype != expected.dtype:
         raise AssertionError(

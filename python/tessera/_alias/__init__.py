@@ -53,7 +53,10 @@ def install():
 
 
 def install_for_children():
-    """Puts the torch package beside this file first in the path of child processes."""
+    """Puts the torch package beside this file first in the path of child processes.
+
+    Those that multiprocessing spawns are given this process's sys.path instead.
+    """
     folder = os.path.dirname(os.path.abspath(__file__))
     package_parent = os.path.dirname(os.path.dirname(folder))
     paths = [folder, package_parent]
@@ -61,3 +64,5 @@ def install_for_children():
         if path and path not in paths:
             paths.append(path)
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    if folder not in sys.path:
+        sys.path.insert(1, folder)

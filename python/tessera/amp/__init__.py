@@ -10,12 +10,12 @@ class autocast(_Context):
 
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         if not isinstance(device_type, str):
-            raise ValueError(
-                f"Expected `device_type` of type `str`, got: `{type(device_type)}`"
-            )
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         self.device = device_type.split(":")[0]
         if self.device not in ("cpu", "cuda"):
-            raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
+            raise RuntimeError(
+                f"User specified an unsupported autocast device_type '{device_type}'"
+            )
         usual = _C.dtypes["bfloat16" if self.device == "cpu" else "float16"]
         self.fast_dtype = usual if dtype is None else dtype
         self._enabled = bool(enabled)

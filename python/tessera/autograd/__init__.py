@@ -8,7 +8,11 @@ Variable = _C.Tensor
 
 
 def backward(
-    tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None,
+    tensors,
+    grad_tensors=None,
+    retain_graph=None,
+    create_graph=False,
+    grad_variables=None,
     inputs=None,
 ):
     """Adds the gradients of the sum of tensors to the leaves they came from."""
@@ -18,15 +22,26 @@ def backward(
 
 
 def grad(
-    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
-    allow_unused=None, is_grads_batched=False, materialize_grads=False,
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
 ):
     """The gradients of the sum of outputs with respect to inputs."""
     if is_grads_batched:
         raise NotImplementedError("grad(is_grads_batched=True) is not implemented in Tessera yet")
     inputs = (inputs,) if isinstance(inputs, _C.Tensor) else tuple(inputs)
     found = _C._grad(
-        outputs, inputs, grad_outputs, retain_graph, create_graph,
+        outputs,
+        inputs,
+        grad_outputs,
+        retain_graph,
+        create_graph,
         bool(allow_unused) or materialize_grads,
     )
     if materialize_grads:

@@ -1,3 +1,3 @@
 """The nodes of graphs."""
 
-from .._C import Node
+from .._C import Node as Node

@@ -36,8 +36,10 @@ class Optimizer:
         params = [params] if isinstance(params, Tensor) else list(params)
         for p in params:
             if not isinstance(p, Tensor):
-                raise TypeError("optimizer can only optimize Tensors, but one of the params is "
-                                + type(p).__name__)
+                raise TypeError(
+                    "optimizer can only optimize Tensors, but one of the params is "
+                    + type(p).__name__
+                )
             if not p.is_leaf:
                 raise ValueError("can't optimize a non-leaf Tensor")
         seen = {id(p) for group in self.param_groups for p in group["params"]}

@@ -1,0 +1,39 @@
+"""What the tests share. DEVICE says where tensors live: cpu, virtual or cuda."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+KIND = os.environ.get("DEVICE", "cpu")
+if KIND == "virtual":
+    os.environ.setdefault("TESSERA_VIRTUAL_GPU", "2x2GiB")
+
+import tessera as torch
+
+
+def pytest_report_header(config):
+    name = torch.cuda.get_device_name() if KIND != "cpu" else "none"
+    return f"device: {KIND}, accelerator: {name}"
+
+
+@pytest.fixture(scope="session")
+def device():
+    """The device under test; skips nothing: a missing one fails."""
+    return "cpu" if KIND == "cpu" else "cuda"
+
+
+@pytest.fixture
+def accelerator():
+    if KIND == "cpu":
+        pytest.skip("needs a cuda device, real or virtual")
+    return "cuda"
+
+
+@pytest.fixture(autouse=True)
+def clean_modes():
+    """Modes that a failed test left behind."""
+    yield
+    torch.set_grad_enabled(True)

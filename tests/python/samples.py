@@ -1,0 +1,107 @@
+"""Builds the arguments of the records' samples, for Tessera or for PyTorch, from the same numbers.
+
+Numbers are multiples of 1/16 in (-4, 4): exact in every dtype, so that both sides start equal.
+"""
+
+DTYPES = ("float32", "float16", "bfloat16", "int64", "bool")
+LAYOUTS = ("contiguous", "transposed", "stepped", "offset", "expanded")
+
+
+class Numbers:
+    """The same sequence on every machine."""
+
+    def __init__(self, seed=1):
+        self.state = seed
+
+    def next(self):
+        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
+        return (self.state >> 33) % 127 - 63  # -63 .. 63
+
+    def value(self, dtype):
+        n = self.next()
+        if dtype == "bool":
+            return n % 2 == 0
+        if dtype == "int64":
+            return n % 11 - 5
+        n = n or 1  # no zeros: samples divide
+        return n / 16
+
+
+def nested(shape, numbers, dtype):
+    if not shape:
+        return numbers.value(dtype)
+    return [nested(shape[1:], numbers, dtype) for _ in range(shape[0])]
+
+
+def in_layout(torch, t, layout):
+    """A tensor with the values of t, laid out another way; None where that cannot be."""
+    if layout == "contiguous":
+        return t
+    if layout == "transposed":
+        if t.dim() < 2:
+            return None
+        return t.transpose(0, -1).contiguous().transpose(0, -1)
+    if t.dim() == 0:
+        return None
+    if layout == "stepped":
+        wide = torch.zeros((*t.shape[:-1], 2 * t.shape[-1]), dtype=t.dtype, device=t.device)
+        wide[..., ::2] = t
+        return wide[..., ::2]
+    if layout == "offset":
+        longer = torch.zeros((t.shape[0] + 2, *t.shape[1:]), dtype=t.dtype, device=t.device)
+        longer[1:-1] = t
+        return longer[1:-1]
+    if layout == "expanded":
+        return t[:1].expand(t.shape) if t.shape[0] > 1 else None
+    raise ValueError(layout)
+
+
+class Arguments:
+    """One sample as arguments; `tensors` are those that T made, in order."""
+
+    def __init__(self, torch, text, dtype, device="cpu", layout="contiguous", requires_grad=False):
+        self.tensors = []
+        self.applies = True  # does the layout exist for any of the tensors?
+        numbers = Numbers()
+        changed = []
+
+        def T(*shape, dtype=dtype):
+            t = torch.tensor(nested(shape, numbers, dtype), dtype=getattr(torch, dtype))
+            if 0 in shape:
+                t = torch.zeros(shape, dtype=getattr(torch, dtype))
+            t = t.to(device)
+            other = in_layout(torch, t, layout)
+            changed.append(other is not None)
+            t = t if other is None else other
+            if requires_grad and dtype.startswith(("float", "bfloat")):
+                t = t.detach().requires_grad_()
+            self.tensors.append(t)
+            return t
+
+        def indices(values, bound):
+            assert all(0 <= v < bound for v in values)
+            return torch.tensor(values, dtype=torch.int64).to(device)
+
+        def collect(*args, **kwargs):
+            return args, kwargs
+
+        scope = {"T": T, "I": indices, "torch": torch, "collect": collect}
+        self.args, self.kwargs = eval(f"collect({text})", scope)
+        self.applies = layout == "contiguous" or any(changed)
+
+
+def case(op, sample, dtype):
+    return f"{op['name']}|{sample}|{dtype}"
+
+
+def weights(torch, like):
+    """Fixed numbers in the shape of a result, to make a loss of it."""
+    numbers = Numbers(7)
+    shape = tuple(like.shape)
+    made = torch.tensor(nested(shape, numbers, "float32"), dtype=torch.float32)
+    return made.reshape(shape) if 0 not in shape else torch.zeros(shape)
+
+
+def flat(t):
+    """All values as a flat list of Python numbers."""
+    return t.detach().cpu().double().reshape(-1).tolist()

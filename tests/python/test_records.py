@@ -1,0 +1,154 @@
+"""Every record's samples, in all forms, layouts and dtypes, against PyTorch's recorded answers."""
+
+import json
+from pathlib import Path
+
+import pytest
+from samples import DTYPES, LAYOUTS, Arguments, case, flat, weights
+
+import tessera as torch
+
+ORACLE = json.loads((Path(__file__).parent / "data" / "oracle.json").read_text())
+OPS = [op for op in torch._C.all_ops() if op["samples"]]
+CASES = [(op, sample) for op in OPS for sample in op["samples"]]
+TOLERANCE = {"float32": (1e-5, 2e-6), "float16": (2e-3, 1e-3), "bfloat16": (1.6e-2, 1e-2)}
+
+
+def name_of(param):
+    return f"{param[0]['name']}({param[1]})"
+
+
+def function_of(op):
+    if op["name"] in torch._C.ops:
+        return torch._C.ops[op["name"]]
+    return getattr(torch.Tensor, op["name"])
+
+
+def close(actual, expected, dtype, is_sum=False):
+    """`is_sum`: of terms that were rounded before, so the largest ones count."""
+    rtol, atol = TOLERANCE.get(dtype, (0, 0))
+    if is_sum:
+        atol += rtol * max(map(abs, expected), default=0)
+    assert len(actual) == len(expected)
+    for a, b in zip(actual, expected):
+        assert a == b or abs(a - b) <= atol + rtol * abs(b) or (a != a and b != b), (a, b)
+
+
+def same(a, b):
+    """Bit for bit, as far as values tell; nan equals nan."""
+    assert a.dtype == b.dtype and a.shape == b.shape
+    assert repr(flat(a)) == repr(flat(b))
+
+
+def runs(op, sample, dtype, device, layout="contiguous", **options):
+    """The result of the function form, or None where the dtype is refused."""
+    given = Arguments(torch, sample, dtype, device, layout, **options)
+    try:
+        return given, function_of(op)(*given.args, **given.kwargs)
+    except (RuntimeError, NotImplementedError, TypeError):
+        return given, None
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("param", CASES, ids=name_of)
+def test_answers_are_pytorchs(param, dtype, device):
+    op, sample = param
+    if op["random"] or op["name"].startswith("_"):
+        pytest.skip("random, or ours alone")
+    expected = ORACLE.get(case(op, sample, dtype))
+    given = Arguments(torch, sample, dtype, device, requires_grad=True)
+    if expected is None:
+        pytest.skip("PyTorch refuses this dtype, or has no answer recorded")
+    out = function_of(op)(*given.args, **given.kwargs)
+    assert str(out.dtype) == "torch." + expected["dtype"]
+    assert list(out.shape) == expected["shape"]
+    close(flat(out), expected["values"], expected["dtype"])
+    if not expected["grads"]:
+        return
+    (out.float() * weights(torch, out).to(device)).sum().backward()
+    for t, wanted in zip(given.tensors, expected["grads"]):
+        assert (t.grad is None) == (wanted is None)
+        if wanted is not None:
+            close(flat(t.grad), wanted, dtype, is_sum=True)
+
+
+@pytest.mark.parametrize("layout", [x for x in LAYOUTS if x != "contiguous"])
+@pytest.mark.parametrize("param", CASES, ids=name_of)
+def test_layouts_do_not_matter(param, layout, device):
+    op, sample = param
+    if op["random"]:
+        pytest.skip("random")
+    given, out = runs(op, sample, "float32", device, layout)
+    if not given.applies:
+        pytest.skip("no tensor of the sample can be laid out so")
+    if out is None and op["name"] == "view":
+        pytest.skip("a view of this layout cannot be")
+    copies = Arguments(torch, sample, "float32", device, layout)
+    mapping = {id(t): t.contiguous().clone() for t in copies.tensors}
+    args = [mapping.get(id(a), a) for a in copies.args]
+    expected = function_of(op)(*args, **copies.kwargs)
+    if op["kind"] in ("pointwise", "view"):
+        same(out, expected)
+    else:
+        close(flat(out), flat(expected), "float32")
+
+
+@pytest.mark.parametrize("param", CASES, ids=name_of)
+def test_forms_agree(param, device):
+    op, sample = param
+    if op["random"]:
+        pytest.skip("random")
+    given, expected = runs(op, sample, "float32", device)
+    assert expected is not None
+    if {"function", "method"} <= set(op["forms"]) and given.tensors:
+        first, *rest = given.args
+        same(getattr(first, op["name"])(*rest, **given.kwargs), expected)
+    if "out" in op["forms"]:
+        out = torch.empty(0, dtype=expected.dtype, device=device)
+        result = function_of(op)(*given.args, **given.kwargs, out=out)
+        assert result is out
+        same(out, expected)
+    if "inplace" in op["forms"] and expected.shape == given.args[0].shape:
+        fresh = Arguments(torch, sample, "float32", device)
+        first, *rest = fresh.args
+        before = first._version
+        assert getattr(first, op["name"] + "_")(*rest, **fresh.kwargs) is first
+        assert first._version > before
+        same(first, expected)
+
+
+@pytest.mark.parametrize("param", CASES, ids=name_of)
+def test_views_share_and_others_do_not(param, device):
+    op, sample = param
+    given, out = runs(op, sample, "float32", device)
+    if not given.tensors or out is None or op["name"].startswith("_"):
+        return
+    shares = out._is_same_storage(given.tensors[0])
+    if op["kind"] == "view":
+        assert shares
+    elif op["kind"] in ("pointwise", "reduction"):
+        assert not shares
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op["name"])
+def test_random_operators_repeat_with_the_seed(op, device):
+    if not op["random"] or op["name"] == "empty":
+        pytest.skip("not random")
+    for sample in op["samples"]:
+        torch.manual_seed(3)
+        _, first = runs(op, sample, "float32", device)
+        torch.manual_seed(3)
+        _, second = runs(op, sample, "float32", device)
+        same(first, second)
+
+
+@pytest.mark.parametrize("op", torch._C.all_ops(), ids=lambda op: op["name"])
+def test_examples_run(op):
+    if not op["example"]:
+        pytest.skip("no example")
+    eval(op["example"], {"torch": torch})
+
+
+def test_every_public_record_is_documented():
+    for op in torch._C.all_ops():
+        assert op["name"].startswith("_") or op["doc"], op["name"]

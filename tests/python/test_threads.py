@@ -1,0 +1,43 @@
+"""Tensors used from several threads, and Python going on meanwhile."""
+
+import threading
+
+import tessera as torch
+
+
+def test_many_threads(device):
+    failures = []
+
+    def work(seed):
+        try:
+            x = torch.full((50, 50), float(seed), device=device)
+            for _ in range(50):
+                y = (x * 2 + 1).sum()
+                assert y.item() == 2500 * (2 * seed + 1)
+                assert torch.is_grad_enabled()
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    with torch.no_grad():  # of this thread alone
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(60)
+    assert not failures
+
+
+def test_objects_may_end_in_another_thread():
+    x = torch.ones(3, requires_grad=True)
+    (x * x).sum().backward()
+    x.grad.note = "kept"
+    box = [x]
+    del x
+
+    def end():
+        box.pop()
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    thread.join(60)
+    assert box == []
