@@ -149,6 +149,26 @@ def test_examples_run(op):
     eval(op["example"], {"torch": torch})
 
 
+def test_every_sample_has_an_answer():
+    """A new record's answers are recorded with it: see record_oracle.py."""
+    for op, sample in CASES:
+        if not op["random"] and not op["name"].startswith("_"):
+            assert case(op, sample, "float32") in ORACLE
+
+
+def test_dropout(device):
+    torch.manual_seed(0)
+    x = torch.ones(100, 100, device=device, requires_grad=True)
+    y = torch.nn.functional.dropout(x, 0.25)
+    values = flat(y)
+    kept = sum(v != 0 for v in values)
+    assert 7000 < kept < 8000 and all(v == 0 or abs(v - 4 / 3) < 1e-6 for v in values)
+    y.sum().backward()
+    assert flat(x.grad) == values
+    assert torch.nn.functional.dropout(x, 0.25, training=False) is x
+    assert not any(flat(torch.nn.functional.dropout(x, 1.0)))
+
+
 def test_every_public_record_is_documented():
     for op in torch._C.all_ops():
         assert op["name"].startswith("_") or op["doc"], op["name"]
