@@ -203,16 +203,22 @@ std::string error_of(const std::function<void()>& f, ErrorKind* kind) {
 }
 
 bool same_fused(Device device, const std::function<std::vector<Tensor>()>& program) {
-  auto read = [&](fuse::Mode mode) {
+  enum { kInOrder, kBackwards, kAllAtOnce };
+  auto read = [&](fuse::Mode mode, int how) {
     FuseMode scope(mode);
     std::vector<Tensor> results = program();
-    std::vector<std::string> out;
-    for (const Tensor& t : results) out.push_back(bytes(t.detach()));
+    if (how == kAllAtOnce) fuse::run_everything(fuse::Reason::kUser);
+    std::vector<std::string> out(results.size());
+    for (size_t i = 0; i < out.size(); ++i) {
+      size_t at = how == kBackwards ? out.size() - 1 - i : i;
+      out[at] = bytes(results[at].detach());
+    }
     return out;
   };
-  std::vector<std::string> plain = read(fuse::Mode::kOff);
+  std::vector<std::string> plain = read(fuse::Mode::kOff, kInOrder);
   int64_t before = fuse::stream_of(device).stats().fused_groups;
-  EXPECT_EQ(read(fuse::Mode::kOn), plain);
+  for (int how : {kInOrder, kBackwards, kAllAtOnce})
+    EXPECT_EQ(read(fuse::Mode::kOn, how), plain) << how;
   return fuse::stream_of(device).stats().fused_groups > before;
 }
 

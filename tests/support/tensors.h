@@ -65,8 +65,9 @@ class FuseMode {
   fuse::Mode before_;
 };
 
-// Runs `program` unfused and fused and expects the same bits of every tensor it returns. True when
-// a group of two or more ran, which is what most callers want to be sure of.
+// Runs `program` unfused and fused and expects the same bits of every tensor it returns, whether
+// they are read in order, backwards, or after all ran at once. True when a group of two or more
+// ran, which is what most callers want to be sure of.
 bool same_fused(Device device, const std::function<std::vector<Tensor>()>& program);
 
 // Waits for both devices and gives their memory back, so that no test sees another's.

@@ -134,7 +134,8 @@ bool DeviceAllocator::try_charge(size_t bytes) {
   const int64_t limit = limit_.load(std::memory_order_relaxed);
   if (bytes > static_cast<size_t>(limit)) return false;  // also what would wrap when rounded
   const auto n = static_cast<int64_t>(round_charge(bytes));
-  if (!used_.add_within(n, limit)) return false;
+  // What deferred work alone keeps is not counted, and is in the way until that work has run.
+  if (!used_.add_within(n, limit - hidden_.load(std::memory_order_relaxed))) return false;
   charged_.fetch_add(n, std::memory_order_relaxed);
   return true;
 }
@@ -146,10 +147,14 @@ void DeviceAllocator::uncharge(size_t bytes) {
 }
 
 void DeviceAllocator::hide(size_t bytes) {
-  used_.subtract(static_cast<int64_t>(round_charge(bytes)));
+  const auto n = static_cast<int64_t>(round_charge(bytes));
+  hidden_.fetch_add(n, std::memory_order_relaxed);
+  used_.subtract(n);
 }
 void DeviceAllocator::unhide(size_t bytes) {
-  used_.add_quietly(static_cast<int64_t>(round_charge(bytes)));
+  const auto n = static_cast<int64_t>(round_charge(bytes));
+  used_.add_quietly(n);
+  hidden_.fetch_sub(n, std::memory_order_relaxed);
 }
 
 void DeviceAllocator::reset_peak() {

@@ -99,6 +99,7 @@ class DeviceAllocator {
   Gauge used_;  // blocks and charges
   Gauge reserved_;
   std::atomic<int64_t> charged_{0};
+  std::atomic<int64_t> hidden_{0};
   std::atomic<int64_t> retries_{0};
   std::atomic<int64_t> ooms_{0};
 

@@ -1,0 +1,117 @@
+// Charges, out of memory on the line of the operator, and what the statistics count.
+#include "tessera/memory/allocator.h"
+
+#include "support/fuse_fixture.h"
+
+namespace tessera {
+namespace {
+
+using namespace test;
+using fuse::Reason;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+class FuseMemoryTest : public FuseTest {
+ protected:
+  FuseMemoryTest() : FuseTest(test_gpu()) {}
+  void SetUp() override {
+    if (!gpu_is_virtual()) GTEST_SKIP() << "counts the bytes of a device of 64 MiB";
+    clear_gpu();
+    FuseTest::SetUp();
+    start_ = memory::memory_allocated(0);
+  }
+  void TearDown() override {
+    FuseTest::TearDown();
+    clear_gpu();
+  }
+  int64_t used() { return memory::memory_allocated(0) - start_; }
+  Tensor megabytes(int64_t n, float value) {
+    Dims size{n * kMiB / 4};
+    return full(size.span(), Scalar(value), DType::kFloat32, device_);
+  }
+  int64_t start_ = 0;
+};
+
+TEST_F(FuseMemoryTest, APendingResultIsCharged) {
+  Tensor x = megabytes(4, 1);
+  EXPECT_EQ(used(), 4 * kMiB);  // the fill itself is pending
+  Tensor y = x + Value(1);
+  EXPECT_EQ(used(), 8 * kMiB);
+  EXPECT_EQ(pending(), 2u);
+  y = Tensor();
+  EXPECT_EQ(used(), 4 * kMiB);
+  y = x * Value(3);
+  run_all();
+  EXPECT_EQ(used(), 8 * kMiB);
+  EXPECT_EQ(values(slice(y, 0, 0, 1))[0], 3);
+  x = Tensor();
+  y = Tensor();
+  EXPECT_EQ(used(), 0);
+}
+
+TEST_F(FuseMemoryTest, WhatOnlyPendingWorkKeepsIsNotCounted) {
+  Tensor x = megabytes(8, 1);
+  run_all();
+  Tensor y = x + Value(1);
+  x = Tensor();
+  EXPECT_EQ(pending(), 1u);
+  EXPECT_EQ(used(), 8 * kMiB);
+  run_all();
+  EXPECT_EQ(used(), 8 * kMiB);
+  EXPECT_EQ(values(slice(y, 0, 0, 1))[0], 2);
+}
+
+TEST_F(FuseMemoryTest, AChainOfTemporariesPeaksAtOneResult) {
+  Tensor x = megabytes(16, 1);
+  run_all();
+  memory::reset_peak(0);
+  Tensor y = x + Value(1);  // x, y and the next y: stored, a third one would not fit
+  y = y * Value(2);
+  y = y - Value(3);
+  y = y.relu();
+  run_all();
+  EXPECT_EQ(stats().largest_group, 4);
+  EXPECT_LE(memory::max_memory_allocated(0) - start_, 48 * kMiB);
+  EXPECT_LE(memory::memory_reserved(0), 32 * kMiB);
+  EXPECT_EQ(used(), 32 * kMiB);
+  EXPECT_EQ(values(slice(y, 0, 0, 1))[0], 1);
+}
+
+TEST_F(FuseMemoryTest, OutOfMemoryIsRaisedOnItsOwnLine) {
+  Tensor x = megabytes(20, 1);
+  Tensor y = x + Value(1);
+  Tensor z = y * Value(2);
+  EXPECT_EQ(used(), 60 * kMiB);
+  EXPECT_ERROR(z + Value(1), kOutOfMemory, "CUDA out of memory. Tried to allocate 20.00 MiB");
+  EXPECT_EQ(used(), 60 * kMiB);
+  // Earlier results are intact, and the next step works once there is room.
+  EXPECT_EQ(values(slice(z, 0, 0, 2)), (std::vector<double>{4, 4}));
+  x = Tensor();
+  Tensor w = z + Value(y);
+  EXPECT_EQ(values(slice(w, 0, 0, 2)), (std::vector<double>{6, 6}));
+  EXPECT_EQ(values(slice(y, 0, 0, 2)), (std::vector<double>{2, 2}));
+}
+
+TEST_F(FuseMemoryTest, PendingWorkRunsBeforeMemoryIsOut) {
+  Tensor x = megabytes(20, 1);
+  run_all();
+  Tensor y = x + Value(1);
+  x = Tensor();  // y's input goes when y has run
+  Tensor z = y + Value(1);
+  Tensor w = z * Value(2);  // 20 of x, y, z and w: only fits once x is gone
+  EXPECT_EQ(values(slice(w, 0, 0, 1))[0], 6);
+  EXPECT_EQ(values(slice(y, 0, 0, 1))[0], 2);
+  EXPECT_EQ(values(slice(z, 0, 0, 1))[0], 3);
+}
+
+TEST_F(FuseMemoryTest, AConsumersOutOfMemoryLeavesPendingWork) {
+  Tensor x = megabytes(24, 1), y = x + Value(1);
+  Dims wide{2, 24 * kMiB / 4};
+  EXPECT_ERROR(Tensor(op::_contiguous_copy(y.expand(wide.span()))), kOutOfMemory, "out of memory");
+  EXPECT_EQ(values(slice(y, 0, 0, 1))[0], 2);
+  Tensor z = slice(y, 0, 0, 100) + Value(1);
+  EXPECT_EQ(values(z), std::vector<double>(100, 3));
+}
+
+}  // namespace
+}  // namespace tessera
