@@ -59,6 +59,14 @@ template <> struct numeric_limits<bool> {
 };
 }
 namespace tm {
+// By bits: a float select that looks like a maximum may become one, which changes a NaN's bits in
+// one kernel and not in another.
+TS_FN float select(bool c, float a, float b) {
+  return __uint_as_float(c ? __float_as_uint(a) : __float_as_uint(b));
+}
+TS_FN double select(bool c, double a, double b) {
+  return __longlong_as_double(c ? __double_as_longlong(a) : __double_as_longlong(b));
+}
 template <class T> TS_FN T select(bool c, T a, T b) { return c ? a : b; }
 TS_FN float negate(float x) { return __uint_as_float(__float_as_uint(x) ^ 0x80000000u); }
 TS_FN double negate(double x) { return __longlong_as_double(__double_as_longlong(x) ^ (long long)0x8000000000000000ull); }
@@ -100,7 +108,8 @@ TS_FN int64_t pow(int64_t x, int64_t y) {
 TS_FN float ld_f16(unsigned short h) {
   float f;
   asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
-  return f;
+  // One NaN: the assembler may drop a pair of conversions, and with it the bits they would set.
+  return __uint_as_float(f != f ? 0x7fffffffu : __float_as_uint(f));
 }
 TS_FN unsigned short st_f16(float f) {
   unsigned short h;

@@ -33,12 +33,21 @@ void report(uint64_t seed, const Log& off, const Log& on, int at) {
   std::printf("program %llu: fused and unfused differ at entry %d\n",
               static_cast<unsigned long long>(seed), at);
   for (const std::string& s : on.steps) std::printf("  %s\n", s.c_str());
-  auto show = [at](const char* name, const Log& log) {
+  size_t from = 0;
+  if (static_cast<size_t>(at) < off.entries.size() && static_cast<size_t>(at) < on.entries.size()) {
+    const std::string& a = off.entries[static_cast<size_t>(at)];
+    const std::string& b = on.entries[static_cast<size_t>(at)];
+    while (from < a.size() && from < b.size() && a[from] == b[from]) ++from;
+    std::printf("  first different byte %zu of %s\n", from, a.substr(0, a.find(' ')).c_str());
+    from -= std::min<size_t>(from, 8);
+  }
+  auto show = [at, from](const char* name, const Log& log) {
     if (static_cast<size_t>(at) >= log.entries.size()) return;
     const std::string& e = log.entries[static_cast<size_t>(at)];
     std::printf("  %s: ", name);
-    for (size_t i = 0; i < e.size() && i < 96; ++i)
-      std::printf(i < 4 || e.rfind("error", 0) == 0 ? "%c" : "%02x", static_cast<unsigned char>(e[i]));
+    bool text = e.rfind("error", 0) == 0;
+    for (size_t i = text ? 0 : from; i < e.size() && i < from + 96; ++i)
+      std::printf(text ? "%c" : "%02x", static_cast<unsigned char>(e[i]));
     std::printf("\n");
   };
   show("unfused", off);

@@ -221,8 +221,10 @@ class Program {
     size_t a = any(), b = partner(a);
     const Tensor& x = pool_[a];
     Value y = operand(b);
-    log_.steps.push_back(cat("in place t", a, " with ", y.is_tensor() ? cat("t", b) : "number"));
-    switch (pick(6)) {
+    int which = pick(6);
+    static constexpr const char* names[] = {"add_", "mul_", "sub_", "exp_", "relu_", "fill_"};
+    log_.steps.push_back(cat("t", a, ".", names[which], "(", y.is_tensor() ? cat("t", b) : "number", ")"));
+    switch (which) {
       case 0: x.add_(y); break;
       case 1: x.mul_(y); break;
       case 2: x.sub_(y); break;

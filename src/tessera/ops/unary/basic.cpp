@@ -27,7 +27,7 @@ TS_OP(.schema = "neg(Tensor self) -> Tensor",
       .operators = "__neg__",
       .samples = {{"T(3, 4)"}, {"T()"}});
 
-TS_BODY(relu, "t", 't', 0, (TS_NUMBERS), return a <= T(0) ? T(0) : a;)
+TS_BODY(relu, "t", 't', 0, (TS_NUMBERS), return select(a <= T(0), T(0), a);)
 TS_OP(.schema = "relu(Tensor self) -> Tensor",
       .doc = "Each element, or 0 where it is negative.",
       .example = "torch.relu(torch.tensor([-1.0, 2.0]))",
@@ -38,7 +38,7 @@ TS_OP(.schema = "relu(Tensor self) -> Tensor",
       .backward = [](Backward& b) { b.set(0, op::_relu_backward(b.grad, b.result)); },
       .samples = {{"T(3, 4)"}, {"T()"}});
 
-TS_BODY(relu_backward, "tt", 't', 0, (TS_FLOATS), return b <= T(0) ? T(0) : a;)
+TS_BODY(relu_backward, "tt", 't', 0, (TS_FLOATS), return select(b <= T(0), T(0), a);)
 TS_OP(.schema = "_relu_backward(Tensor grad, Tensor result) -> Tensor",
       .kind = Kind::kPointwise,
       .forms = kFunction,
