@@ -114,8 +114,10 @@ class GroupText {
 
   bool is_plain_copy(const Instr& in) const {
     bool keeps = in.kind == Instr::Kind::kConvert || std::strcmp(in.body->text, "return a;") == 0;
-    return keeps && in.sources[0].kind == SourceKind::kInput &&
-           g_.inputs[in.sources[0].index].dtype == in.round_to;
+    const Source& s = in.sources[0];
+    if (!keeps || s.kind == SourceKind::kImmediate) return false;
+    bool from_input = s.kind == SourceKind::kInput;
+    return (from_input ? g_.inputs[s.index].dtype : g_.instrs[s.index].round_to) == in.round_to;
   }
 
   // All instructions on one element: inputs and outputs in storage form. A result is rounded to its
@@ -134,8 +136,10 @@ class GroupText {
       if (is_plain_copy(in)) {
         // Unchanged bits, NaN's included.
         std::string n = num(in.sources[0].index);
-        out_ += std::string("  ") + storage_type(in.round_to) + " m" + num(i) + " = x" + n + "; " +
-                register_type(in.result_cls) + " v" + num(i) + " = r" + n + ";\n";
+        bool from_input = in.sources[0].kind == SourceKind::kInput;
+        out_ += std::string("  ") + storage_type(in.round_to) + " m" + num(i) + " = " +
+                (from_input ? "x" : "m") + n + "; " + register_type(in.result_cls) + " v" + num(i) +
+                " = " + (from_input ? "r" : "v") + n + ";\n";
         continue;
       }
       if (in.kind == Instr::Kind::kConvert) {

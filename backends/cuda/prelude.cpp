@@ -59,13 +59,19 @@ template <> struct numeric_limits<bool> {
 };
 }
 namespace tm {
-// By bits: a float select that looks like a maximum may become one, which changes a NaN's bits in
-// one kernel and not in another.
+// An instruction of its own: a float select that looks like a maximum would become one, which
+// changes a NaN's bits in one kernel and not in another.
 TS_FN float select(bool c, float a, float b) {
-  return __uint_as_float(c ? __float_as_uint(a) : __float_as_uint(b));
+  unsigned r;
+  asm("{ .reg .pred p; setp.ne.u32 p, %3, 0; selp.b32 %0, %1, %2, p; }"
+      : "=r"(r) : "r"(__float_as_uint(a)), "r"(__float_as_uint(b)), "r"((unsigned)c));
+  return __uint_as_float(r);
 }
 TS_FN double select(bool c, double a, double b) {
-  return __longlong_as_double(c ? __double_as_longlong(a) : __double_as_longlong(b));
+  long long r;
+  asm("{ .reg .pred p; setp.ne.u32 p, %3, 0; selp.b64 %0, %1, %2, p; }"
+      : "=l"(r) : "l"(__double_as_longlong(a)), "l"(__double_as_longlong(b)), "r"((unsigned)c));
+  return __longlong_as_double(r);
 }
 template <class T> TS_FN T select(bool c, T a, T b) { return c ? a : b; }
 TS_FN float negate(float x) { return __uint_as_float(__float_as_uint(x) ^ 0x80000000u); }
