@@ -1,6 +1,6 @@
 #include "tessera/amp/autocast.h"
 
-#include "tessera/gen/ops.h"
+#include "tessera/gen/copy.h"
 
 namespace tessera::amp {
 

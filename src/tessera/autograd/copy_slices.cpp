@@ -1,6 +1,6 @@
 #include "tessera/autograd/copy_slices.h"
 
-#include "tessera/gen/ops.h"
+#include "tessera/gen/copy.h"
 
 namespace tessera::autograd {
 
@@ -17,21 +17,16 @@ CopySlices::CopySlices(const TensorBase& base, std::vector<ViewStep> steps, Ref<
 }
 
 Grads CopySlices::apply(Grads&& grads) {
+  // By operators, so that a second derivative finds its way through.
   TensorBase grad = new_empty_strided(sizes_, strides_, dtype_, device_);
-  {
-    GradMode off(false);
-    copy_into(grad, grads[0], false);
-  }
+  op::copy_(grad, grads[0], false);
   TensorBase piece = replay(steps_, grad);
   Grads into;
   into.push_back(op::clone(piece));
   Grads inner = write_->apply(std::move(into));
   Grads out(next.size());
-  {
-    GradMode off(false);
-    if (!inner.empty() && inner[0].defined()) copy_into(piece, inner[0], false);
-    else fill(piece, Scalar(0));
-  }
+  if (!inner.empty() && inner[0].defined()) op::copy_(piece, inner[0], false);
+  else op::zero_(piece);
   out[0] = grad;
   for (size_t i = 1; i < out.size() && i < inner.size(); ++i) out[i] = inner[i];
   return out;

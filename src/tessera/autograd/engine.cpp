@@ -4,7 +4,8 @@
 #include <unordered_map>
 
 #include "tessera/autograd/node.h"
-#include "tessera/gen/ops.h"
+#include "tessera/gen/binary.h"
+#include "tessera/gen/creation.h"
 
 namespace tessera::autograd {
 

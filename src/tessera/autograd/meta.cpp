@@ -1,7 +1,7 @@
 // What a tensor knows of its graph: leaf or result, view of what, gradient.
-#include "tessera/autograd/node.h"
 #include "tessera/autograd/copy_slices.h"
-#include "tessera/gen/ops.h"
+#include "tessera/autograd/node.h"
+#include "tessera/ops/call.h"
 
 namespace tessera::autograd {
 
@@ -22,7 +22,11 @@ Meta& meta_of(const TensorBase& t) {
 
 bool is_leaf(const TensorBase& t) {
   Meta* m = try_meta(t);
-  return !m || !m->grad_fn.node;
+  return !m || (!m->grad_fn.node && !m->base_requires_grad());
+}
+
+bool Meta::base_requires_grad() const {
+  return base.defined() && base.requires_grad() && !is_leaf(base);
 }
 
 void set_requires_grad(const TensorBase& t, bool value) {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
-#include "tessera/gen/ops.h"
+#include "tessera/gen/binary.h"
+#include "tessera/gen/copy.h"
+#include "tessera/gen/reduce.h"
+#include "tessera/gen/view.h"
 
 namespace tessera::autograd {
 
@@ -77,6 +80,13 @@ TensorBase SavedTensor::unpack(const Node* owner, const char* op_name) const {
   return t;
 }
 
+bool saves_argument(const Op& op, Args args, size_t i) {
+  const ArgSpec& spec = op.args[i];
+  if (!spec.saved || spec.saved_for < 0) return spec.saved;
+  const Value& reader = args[static_cast<size_t>(spec.saved_for)];
+  return reader.is_tensor() && reader.tensor->requires_grad();
+}
+
 OpNode::OpNode(const Op& op, Args args)
     : op_(op), name_(backward_name(op.name)), args_(args.begin(), args.end()) {
   size_t n = args.size();
@@ -97,7 +107,7 @@ OpNode::OpNode(const Op& op, Args args)
       const TensorBase& t = *v.tensor;
       shapes_[i] = t.sizes();
       dtypes_[i] = t.dtype();
-      if (op.args[i].saved) saved_[i] = SavedTensor(t, false);
+      if (saves_argument(op, args, i)) saved_[i] = SavedTensor(t, false);
       if (is_floating(t.dtype())) {
         tensor_args_.push_back(static_cast<int>(i));
         next.push_back(gradient_edge(t));

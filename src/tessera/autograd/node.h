@@ -53,6 +53,9 @@ class SavedTensor {
   bool is_leaf_ = false;
 };
 
+// Does backward of this call read argument `i`?
+bool saves_argument(const Op& op, Args args, size_t i);
+
 // The call of an operator with a gradient in its record.
 class OpNode final : public Node {
  public:
@@ -105,6 +108,8 @@ struct Meta final : AutogradMeta {
   std::vector<ViewStep> steps;
   uint32_t view_version = 0;
   bool made_without_grad = false;
+
+  bool base_requires_grad() const override;
 };
 
 Meta& meta_of(const TensorBase& t);             // made on demand

@@ -71,15 +71,23 @@ class Dims {
     std::copy(data_ + at + 1, data_ + size_, data_ + at);
     --size_;
   }
-  bool operator==(const Dims& o) const { return std::ranges::equal(span(), o.span()); }
+  bool operator==(const Dims& o) const {
+    if (size_ != o.size_) return false;
+    for (uint32_t i = 0; i < size_; ++i)  // a few elements: a call of memcmp costs more
+      if (data_[i] != o.data_[i]) return false;
+    return true;
+  }
 
  private:
   static constexpr uint32_t kInline = 6;
 
   void assign(std::span<const int64_t> v) {
-    size_ = 0;
-    resize(v.size());
-    std::copy(v.begin(), v.end(), data_);
+    if (v.size() > capacity_) {
+      size_ = 0;
+      resize(v.size());
+    }
+    size_ = static_cast<uint32_t>(v.size());
+    for (uint32_t i = 0; i < size_; ++i) data_[i] = v[i];
   }
   void drop_buffer() {
     if (data_ != inline_) delete[] data_;
@@ -92,8 +100,8 @@ class Dims {
   }
   void swap_in(Dims& o) {
     if (o.data_ == o.inline_) {
-      std::copy_n(o.inline_, o.size_, inline_);
       size_ = o.size_;
+      for (uint32_t i = 0; i < size_; ++i) inline_[i] = o.inline_[i];
     } else {
       data_ = o.data_;
       size_ = o.size_;

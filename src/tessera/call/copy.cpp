@@ -6,7 +6,8 @@
 #include "tessera/call/pointwise.h"
 #include "tessera/driver/current.h"
 #include "tessera/fuse/stream.h"
-#include "tessera/gen/ops.h"
+#include "tessera/gen/copy.h"
+#include "tessera/gen/view.h"
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 #include "tessera/call/overlap.h"
 #include "tessera/call/pointwise.h"
 #include "tessera/fuse/stream.h"
-#include "tessera/gen/ops.h"
+#include "tessera/gen/copy.h"
 
 namespace tessera {
 
@@ -84,7 +84,7 @@ TensorBase inplace_pointwise(const Op& op, Args args, const TensorBase& self) {
     size_t at = static_cast<size_t>(op.self_index);
     TensorBase before;
     std::vector<Value> kept(args.begin(), args.end());
-    if (op.args[at].saved) {
+    if (autograd::saves_argument(op, args, at)) {
       // What is saved is the value before the write.
       GradMode off(false);
       before = op::clone(self);

@@ -4,7 +4,7 @@
 
 #include "tessera/base/half.h"
 #include "tessera/fuse/stream.h"
-#include "tessera/gen/ops.h"
+#include "tessera/gen/copy.h"
 
 namespace tessera {
 

@@ -76,8 +76,7 @@ Group& GroupRunner::new_group() {
 
 // Is the operand the result of an operator of this group?
 bool GroupRunner::in_register(const PendingOperand& o, int group) const {
-  if (o.value < 0) return false;
-  const PendingOp* producer = stream_.find(o.value);
+  const PendingOp* producer = pending_producer(o);
   return producer && producer->selected && producer->group == group;
 }
 
@@ -158,8 +157,7 @@ void GroupRunner::decide_stores() {
     for (int k = 0; k < op.num_sources; ++k) {
       if (op.immediate[k]) continue;
       touch(*op.sources[k].storage, op.group);
-      if (op.sources[k].value < 0) continue;
-      PendingOp* w = stream_.find(op.sources[k].value);
+      PendingOp* w = pending_producer(op.sources[k]);
       if (w && w->selected) w->live = true;
     }
   }

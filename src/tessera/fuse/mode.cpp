@@ -53,6 +53,7 @@ Mode mode_from_environment() {
 }
 
 std::atomic<int> g_mode{-1};
+std::atomic<int> g_lines{-1};  // asked for, by call or in the environment
 
 }  // namespace
 
@@ -71,6 +72,18 @@ void set_mode(Mode m) {
   if (m == Mode::kOff && mode() != Mode::kOff) run_everything(Reason::kUser);
   g_mode.store(static_cast<int>(m), std::memory_order_relaxed);
 }
+
+bool source_lines() {
+  int on = g_lines.load(std::memory_order_relaxed);
+  if (on < 0) [[unlikely]] {
+    const char* v = std::getenv("TESSERA_FUSE_LINES");
+    on = v && *v && std::strcmp(v, "0") != 0;
+    g_lines.store(on, std::memory_order_relaxed);
+  }
+  return on || mode() == Mode::kCheck;
+}
+
+void set_source_lines(bool on) { g_lines.store(on, std::memory_order_relaxed); }
 
 void run_everything(Reason reason) {
   for (auto& s : streams().all) s->run_all(reason);

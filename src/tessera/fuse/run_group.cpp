@@ -50,7 +50,7 @@ void GroupRunner::run_group(const Group& g) {
       const PendingOperand& o = op->sources[k];
       s.dtype = o.dtype;
       if (in_register(o, op->group)) {
-        s.source = {SourceKind::kValue, stream_.find(o.value)->value};
+        s.source = {SourceKind::kValue, o.producer->value};
         continue;
       }
       size_t at = 0;
@@ -117,12 +117,13 @@ void GroupRunner::run_group(const Group& g) {
 
 void GroupRunner::explain(const Group& g) {
   bool opens = true;
-  for (const PendingOp* op : g.ops) {
+  for (PendingOp* op : g.ops) {
     if (!op->live) continue;
-    Stream::Line line{op->op, op->id, {}, op->num_sources, op->out.dtype, op->store, opens, g.numel};
+    Stream::Line line{op->op,   op->id, {},      op->num_sources,      op->out.dtype,
+                      op->store, opens,  g.numel, std::move(op->source)};
     for (int k = 0; k < op->num_sources; ++k)
       line.sources[k] = op->immediate[k] ? -2 : op->sources[k].value;
-    stream_.last_run_.push_back(line);
+    stream_.last_run_.push_back(std::move(line));
     opens = false;
   }
 }

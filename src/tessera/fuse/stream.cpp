@@ -12,8 +12,8 @@ namespace tessera::fuse {
 const char* reason_name(Reason r) {
   static constexpr const char* names[] = {
       "host read",   "consumer", "write", "exposed", "thread",  "thread exit",   "fork",
-      "stream",      "event",    "sync",  "memory",  "op cap",  "input cap",     "byte budget",
-      "user",
+      "stream",      "record stream", "event",    "sync",  "memory",  "op cap",  "input cap",
+      "byte budget", "user",
   };
   static_assert(std::size(names) == static_cast<size_t>(Reason::kCount));
   return names[static_cast<int>(r)];
@@ -28,15 +28,6 @@ bool same_place(const PendingOperand& a, const Dims& shape_a, const PendingOpera
 
 Stream::Stream(Device device) : device_(device), runner_(std::make_unique<GroupRunner>(*this)) {}
 Stream::~Stream() = default;
-
-PendingOp* Stream::find(int32_t id) const {
-  // Nearly always one of the last.
-  for (size_t i = ops_.size(); i-- > 0;) {
-    if (ops_[i]->id == id) return ops_[i];
-    if (ops_[i]->id < id) return nullptr;
-  }
-  return nullptr;
-}
 
 PendingOp* Stream::take_slot() {
   if (free_.empty()) {
@@ -58,14 +49,17 @@ void Stream::add_operand(PendingOperand& o, const TensorBase& t, const Dims& sha
   o.storage = s;
   o.offset = t.storage_offset();
   o.dtype = t.dtype();
+  o.producer = nullptr;
   o.value = -1;
   o.dense = t.is_contiguous() && t.sizes() == shape;
   if (!o.dense) o.strides = broadcast_strides(t.sizes(), t.strides(), shape);
   if (is_write) {
     ++s->pending_writes;
-  } else if (s->value >= 0) {
-    const PendingOp* w = find(s->value);
-    if (w && same_place(o, shape, w->out, w->shape)) o.value = w->id;
+  } else if (auto* w = static_cast<PendingOp*>(s->writer)) {
+    if (same_place(o, shape, w->out, w->shape)) {
+      o.producer = w;
+      o.value = w->id;
+    }
   }
 }
 
@@ -89,6 +83,8 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
                target.pending.load(std::memory_order_relaxed) == nullptr;
   StreamHandle current = device_.is_cpu() ? nullptr : current_stream(device_.index);
   RegClass cls = compute_class(*p.op, *p.body, p.common);
+  SourceRef source;
+  if (source_lines()) [[unlikely]] source = SourceRef::capture(mode() == Mode::kCheck);
   std::unique_lock lock(mutex_);
   for (;;) {
     Reason reason = Reason::kCount;
@@ -115,7 +111,10 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
       lock.lock();
     }
   }
-  owner_ = std::this_thread::get_id();
+  if (owner_ != std::this_thread::get_id()) {
+    owner_ = std::this_thread::get_id();
+    watch_this_thread();
+  }
   stream_ = current;
   if (ops_.empty() && next_id_ > (1 << 30)) next_id_ = 0;
   PendingOp& op = *take_slot();
@@ -130,6 +129,7 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   op.num_scalars = static_cast<uint8_t>(p.num_scalars);
   op.shape = *p.shape;
   op.numel = out.numel();
+  op.source = std::move(source);
   for (int k = 0; k < p.num_scalars; ++k) op.scalars[k] = p.scalars[k];
   for (int k = 0; k < p.num_sources; ++k) {
     op.immediate[k] = p.sources[k].tensor == nullptr;
@@ -137,7 +137,7 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
     else add_operand(op.sources[k], *p.sources[k].tensor, op.shape, false);
   }
   add_operand(op.out, out, op.shape, true);
-  target.value = op.id;
+  target.writer = &op;
   ops_.push_back(&op);
   ++stats_.recorded;
 }
@@ -159,6 +159,13 @@ void Stream::run_all(Reason reason) {
   BlockingScope scope;
   std::lock_guard lock(mutex_);
   run_all_locked(reason);
+}
+
+void Stream::end_of_thread(std::thread::id thread) {
+  std::lock_guard lock(mutex_);
+  if (owner_ != thread) return;
+  owner_ = {};  // a later thread may be given the same id
+  run_all_locked(Reason::kThreadExit);
 }
 
 // A value nobody owns any more and no live operator touches is never computed. Backwards, so that a
@@ -239,7 +246,8 @@ void Stream::finish() {
       ops_[kept++] = op;
       continue;
     }
-    if (op->out.storage->value == op->id) op->out.storage->value = -1;
+    if (op->out.storage->writer == op) op->out.storage->writer = nullptr;
+    op->id = -1;
     drop_operand(op->out, true);
     for (int k = 0; k < op->num_sources; ++k)
       if (!op->immediate[k]) drop_operand(op->sources[k], false);
@@ -291,7 +299,9 @@ std::string Stream::last_run_text() const {
       if (l.sources[k] >= 0) text += cat("v", l.sources[k]);
       else text += l.sources[k] == -1 ? "load" : "number";
     }
-    text += cat(") : ", dtype_name(l.dtype), l.stored ? "  -> stored" : "", "\n");
+    text += cat(") : ", dtype_name(l.dtype), l.stored ? "  -> stored" : "");
+    if (l.source) text += cat("  # ", l.source.text());
+    text += "\n";
   }
   return text;
 }

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "tessera/base/source.h"
 #include "tessera/driver/backend.h"
 #include "tessera/fuse/pointwise.h"
 
@@ -28,6 +29,7 @@ enum class Reason : uint8_t {
   kThreadExit,
   kFork,
   kStream,       // another stream or device became current
+  kRecordStream,
   kEvent,
   kSynchronize,
   kMemory,       // the allocator needs what pending work holds
@@ -45,11 +47,15 @@ inline constexpr int kOperandCap = 32;
 // Bytes that only pending work keeps alive.
 inline constexpr size_t kByteBudget = size_t{256} << 20;
 
+struct PendingOp;
+
 struct PendingOperand {
   Storage* storage = nullptr;  // holds a reference, counted in pending_refs
   int64_t offset = 0;
   DType dtype = DType::kFloat32;
-  int32_t value = -1;  // id of the operator whose result it is
+  // The operator whose result it is, and its id: slots are used again, ids are not.
+  PendingOp* producer = nullptr;
+  int32_t value = -1;
   bool dense = true;   // row-major over the operator's shape; else strides say
   Dims strides;
 };
@@ -78,6 +84,7 @@ struct PendingOp {
   Dims shape;
   PendingOperand out;
   PendingOperand sources[kMaxSources];
+  SourceRef source;  // where it was called; empty unless source_lines()
 };
 
 struct Stats {
@@ -88,6 +95,11 @@ struct Stats {
   int64_t largest_group = 0;
   std::array<int64_t, static_cast<size_t>(Reason::kCount)> runs{};
 };
+
+// The operator whose result the operand is, as long as that is pending.
+inline PendingOp* pending_producer(const PendingOperand& o) {
+  return o.producer && o.producer->id == o.value ? o.producer : nullptr;
+}
 
 class Stream {
  public:
@@ -101,6 +113,8 @@ class Stream {
   // Runs everything that reads or writes `storage`, so that it may be written at once.
   void run_for_write(Storage& storage, Reason reason);
   void run_all(Reason reason);
+  // The thread that recorded what is pending ends: runs it.
+  void end_of_thread(std::thread::id thread);
   // Drops one outside reference; see release_pending_storage.
   void release_outside(Storage* storage);
 
@@ -126,6 +140,7 @@ class Stream {
     bool stored;
     bool opens_group;
     int64_t numel;
+    SourceRef source;
   };
 
   void run_locked(Reason reason);  // operators whose `selected` is set
@@ -136,7 +151,6 @@ class Stream {
   void drop_dead();
   void finish();
   std::string last_run_text() const;
-  PendingOp* find(int32_t id) const;
   PendingOp* take_slot();
   bool running_here() const;
 
@@ -161,6 +175,11 @@ Stream& stream_of(Device device);
 enum class Mode : uint8_t { kOff, kOn, kCheck };
 Mode mode();
 void set_mode(Mode m);
+// Is the calling line taken down with each operator? Always in check mode.
+bool source_lines();
+void set_source_lines(bool on);
+// Arms what runs this thread's pending work when it ends.
+void watch_this_thread();
 
 // Runs pending work that a read (write) of this tensor's memory needs. Cheap when there is none.
 inline void ensure_readable(const TensorBase& t, Reason reason = Reason::kConsumer) {

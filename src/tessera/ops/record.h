@@ -63,7 +63,8 @@ struct OpRecord {
   // Every other kind: computes the result.
   Outputs (*run)(const Call&) = nullptr;
 
-  // Names of what backward reads, by words: arguments, or "result". Nothing else is kept.
+  // Names of what backward reads, by words: arguments, or "result". Nothing else is kept. "self:other"
+  // keeps self only where other wants its gradient.
   const char* saves = "";
   // Gradient of each differentiable tensor argument as expressions over operators.
   void (*backward)(Backward&) = nullptr;
@@ -77,6 +78,10 @@ struct OpRecord {
   bool not_differentiable = false;
   // Mean-time names in Python's operator protocol, by words: "__add__ __radd__".
   const char* operators = "";
+  // What it computes, as a Python expression over NumPy (np) and the arguments' names, in float64:
+  // "1 / (1 + np.exp(-self))". The generic tests hold samples to it that have no answer of PyTorch's
+  // recorded.
+  const char* reference = "";
   std::initializer_list<Sample> samples = {};
 };
 
@@ -104,6 +109,7 @@ struct ArgSpec {
   Value default_value;
   std::string default_text;
   bool saved = false;
+  int saved_for = -1;  // the argument whose gradient reads it; -1: any
 };
 
 // A record with its schema parsed, as the call path uses it.

@@ -27,18 +27,29 @@ std::string family_of(std::string_view file) {
   return std::string(file.substr(before + 1, slash - before - 1));
 }
 
+int position_of(const Op& op, std::string_view name) {
+  for (size_t i = 0; i < op.args.size(); ++i)
+    if (op.args[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
 void mark_saved(Op& op, std::string_view words) {
   while (!words.empty()) {
     size_t space = words.find(' ');
     std::string_view word = words.substr(0, space);
     words = space == std::string_view::npos ? std::string_view() : words.substr(space + 1);
     if (word.empty()) continue;
+    size_t colon = word.find(':');
+    int saved_for = -1;
     bool found = word == "result";
     op.saves_result |= found;
-    for (ArgSpec& a : op.args) {
-      if (a.name != word) continue;
-      a.saved = true;
-      found = true;
+    if (colon != std::string_view::npos) {
+      saved_for = position_of(op, word.substr(colon + 1));
+      TS_ASSERT(saved_for >= 0, "record of ", op.name, " saves for an unknown argument: ", word);
+    }
+    if (int at = position_of(op, word.substr(0, colon)); at >= 0) {
+      op.args[static_cast<size_t>(at)].saved = found = true;
+      op.args[static_cast<size_t>(at)].saved_for = saved_for;
     }
     TS_ASSERT(found, "record of ", op.name, " saves an unknown argument: ", word);
   }

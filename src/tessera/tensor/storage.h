@@ -39,12 +39,12 @@ class Storage final : public RefCounted {
   //   pending_refs  references held by pending work: use_count() - pending_refs is the number of
   //                 owners outside
   //   pending_writes  pending operators that write it
-  //   value         the pending operator whose result is its content, -1 if that is in memory
+  //   writer        the pending operator that wrote it last, null if none is pending
   //   charged       bytes charged to the allocator for memory it will need
   std::atomic<fuse::Stream*> pending{nullptr};
   uint32_t pending_refs = 0;
   uint32_t pending_writes = 0;
-  int32_t value = -1;
+  void* writer = nullptr;
   size_t charged = 0;
   bool hidden = false;  // only pending work keeps it: not counted as allocated
   // A slot of the run that is under way, valid for that run's number only.

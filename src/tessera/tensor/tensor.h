@@ -15,6 +15,8 @@ namespace tessera {
 // What autograd keeps for a tensor that takes part; made by autograd/, opaque here.
 struct AutogradMeta {
   virtual ~AutogradMeta() = default;
+  // Of a view: has its base come to require a gradient by a write since the view was made?
+  virtual bool base_requires_grad() const = 0;
 };
 
 class TensorImpl final : public RefCounted {
@@ -64,7 +66,10 @@ class TensorBase {
   int64_t storage_offset() const { return impl_->offset; }
   Storage& storage() const { return *impl_->storage; }
   bool is_contiguous() const { return impl_->contiguous; }
-  bool requires_grad() const { return impl_->requires_grad; }
+  bool requires_grad() const {
+    return impl_->requires_grad ||
+           (impl_->is_view && impl_->autograd && impl_->autograd->base_requires_grad());
+  }
   bool is_same(const TensorBase& o) const { return impl_.get() == o.impl_.get(); }
   size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(dtype()); }
 

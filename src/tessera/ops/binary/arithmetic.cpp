@@ -1,4 +1,5 @@
-#include "tessera/gen/ops.h"
+#include "tessera/gen/binary.h"
+#include "tessera/gen/unary.h"
 #include "tessera/ops/loops.h"
 
 namespace tessera {
@@ -45,7 +46,7 @@ TS_OP(.schema = "mul(Tensor self, Tensor|Scalar other) -> Tensor",
       .kind = Kind::kPointwise,
       .forms = kFunction | kMethod | kInplace | kOut,
       .body = &mul_body,
-      .saves = "self other",
+      .saves = "self:other other:self",
       .backward =
           [](Backward& b) {
             if (b.wants(0)) b.set(0, op::mul(b.grad, b.args[1]));
@@ -62,7 +63,7 @@ TS_OP(.schema = "div(Tensor self, Tensor|Scalar other) -> Tensor",
       .types = TypeRule::kPromoteFloat,
       .forms = kFunction | kMethod | kInplace | kOut,
       .body = &div_body,
-      .saves = "self other",
+      .saves = "self:other other",
       .backward =
           [](Backward& b) {
             if (b.wants(0)) b.set(0, op::div(b.grad, b.args[1]));

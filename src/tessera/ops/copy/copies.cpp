@@ -1,4 +1,4 @@
-#include "tessera/gen/ops.h"
+#include "tessera/gen/copy.h"
 #include "tessera/ops/loops.h"
 
 namespace tessera {

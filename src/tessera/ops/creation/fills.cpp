@@ -1,5 +1,5 @@
 #include "tessera/driver/current.h"
-#include "tessera/gen/ops.h"
+#include "tessera/ops/call.h"
 
 namespace tessera {
 

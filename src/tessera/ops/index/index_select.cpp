@@ -1,4 +1,7 @@
-#include "tessera/gen/ops.h"
+#include "tessera/gen/binary.h"
+#include "tessera/gen/copy.h"
+#include "tessera/gen/creation.h"
+#include "tessera/gen/index.h"
 
 namespace tessera {
 

@@ -1,4 +1,5 @@
-#include "tessera/gen/ops.h"
+#include "tessera/gen/linalg.h"
+#include "tessera/gen/view.h"
 
 namespace tessera {
 
@@ -25,7 +26,7 @@ TS_OP(.schema = "bmm(Tensor self, Tensor mat2) -> Tensor",
         launch("matmul", {&out, 1}, in);
         return out;
       },
-      .saves = "self mat2",
+      .saves = "self:mat2 mat2:self",
       .backward =
           [](Backward& b) {
             if (b.wants(0)) b.set(0, op::bmm(b.grad, op::transpose(b.tensor(1), 1, 2)));
@@ -60,7 +61,7 @@ TS_OP(.schema = "mm(Tensor self, Tensor mat2) -> Tensor",
         launch("matmul", {&to, 1}, in);
         return out;
       },
-      .saves = "self mat2",
+      .saves = "self:mat2 mat2:self",
       .backward =
           [](Backward& b) {
             if (b.wants(0)) b.set(0, op::mm(b.grad, op::transpose(b.tensor(1), 0, 1)));

@@ -1,5 +1,6 @@
 #include "tessera/driver/current.h"
-#include "tessera/gen/ops.h"
+#include "tessera/gen/binary.h"
+#include "tessera/gen/random.h"
 #include "tessera/ops/philox.h"
 #include "tessera/tensor/generators.h"
 

@@ -1,4 +1,5 @@
-#include "tessera/gen/ops.h"
+#include "tessera/gen/copy.h"
+#include "tessera/gen/view.h"
 #include "tessera/ops/reduce_loops.h"
 
 namespace tessera {

@@ -1,4 +1,6 @@
-#include "tessera/gen/ops.h"
+#include "tessera/gen/binary.h"
+#include "tessera/gen/copy.h"
+#include "tessera/gen/reduce.h"
 
 namespace tessera {
 

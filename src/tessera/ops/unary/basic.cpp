@@ -1,4 +1,5 @@
-#include "tessera/gen/ops.h"
+#include "tessera/gen/binary.h"
+#include "tessera/gen/unary.h"
 #include "tessera/ops/loops.h"
 
 namespace tessera {

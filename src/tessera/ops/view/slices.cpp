@@ -1,4 +1,6 @@
-#include "tessera/gen/ops.h"
+#include "tessera/gen/copy.h"
+#include "tessera/gen/creation.h"
+#include "tessera/gen/view.h"
 
 namespace tessera {
 

@@ -1,0 +1,5 @@
+#include "tessera/base/source.h"
+
+namespace tessera {
+SourceHooks source_hooks;
+}  // namespace tessera

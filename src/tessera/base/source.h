@@ -1,0 +1,52 @@
+// Where in the host language's program an operator was called: taken down in a few nanoseconds,
+// turned into file and line only when somebody looks.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace tessera {
+
+// Set by the binder; all null without one. `release` may be called by any thread, under any lock of
+// ours: it neither waits nor runs the host language's code.
+struct SourceHooks {
+  // A reference to the calling piece of code, null where there is none, and the place in it. With
+  // `want_line`, *line is found now, for readers that cannot ask the host language later; else -1.
+  void* (*capture)(bool want_line, int32_t* at, int32_t* line) = nullptr;
+  void (*release)(void* code) = nullptr;
+  std::string (*text)(void* code, int32_t at, int32_t line) = nullptr;
+};
+extern SourceHooks source_hooks;
+
+// Owns the reference.
+class SourceRef {
+ public:
+  SourceRef() = default;
+  static SourceRef capture(bool want_line) {
+    SourceRef r;
+    if (source_hooks.capture) r.code_ = source_hooks.capture(want_line, &r.at_, &r.line_);
+    return r;
+  }
+  SourceRef(SourceRef&& o) noexcept
+      : code_(std::exchange(o.code_, nullptr)), at_(o.at_), line_(o.line_) {}
+  SourceRef& operator=(SourceRef&& o) noexcept {
+    std::swap(code_, o.code_);
+    std::swap(at_, o.at_);
+    std::swap(line_, o.line_);
+    return *this;
+  }
+  ~SourceRef() {
+    if (code_) source_hooks.release(code_);
+  }
+
+  explicit operator bool() const { return code_ != nullptr; }
+  // "train.py:12"; empty where nothing was captured.
+  std::string text() const { return code_ ? source_hooks.text(code_, at_, line_) : std::string(); }
+
+ private:
+  void* code_ = nullptr;
+  int32_t at_ = -1;
+  int32_t line_ = -1;
+};
+
+}  // namespace tessera
