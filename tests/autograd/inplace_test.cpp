@@ -47,6 +47,54 @@ TEST(InplaceTest, AWriteToWhatIsSavedIsFound) {
   EXPECT_ERROR(p.sum().backward(), kRuntime, "modified by an inplace operation");
 }
 
+TEST(InplaceTest, AWriteOfATensorByItselfIsFound) {
+  Tensor x = leaf({4}), y = x * Value(2);
+  y.mul_(Value(y));  // the factor that backward needs is gone
+  EXPECT_ERROR(y.sum().backward(), kRuntime, "modified by an inplace operation");
+}
+
+// Nothing is kept for a gradient that nobody wants.
+TEST(InplaceTest, AFactorIsSavedOnlyForTheOthersGradient) {
+  Tensor x = leaf({4}), c = sample({4}, DType::kFloat32, {}, 1);
+  Tensor y = x + Value(1), z = y * Value(2), w = y * Value(c), q = y / Value(4);
+  y.add_(Value(1));
+  (z + Value(w) + Value(q)).sum().backward();
+  std::vector<double> want = values(c);
+  for (double& v : want) v += 2.25;
+  EXPECT_EQ(values(x.grad()), want);
+  Tensor a = leaf({2, 3}), m = sample({3, 2}), h = a + Value(1), p = h.mm(m);
+  h.zero_();
+  p.sum().backward();
+  EXPECT_TRUE(a.grad().defined());
+}
+
+TEST(InplaceTest, AViewFollowsABaseThatCameToRequireAGradient) {
+  Dims size{5};
+  Tensor r = leaf({1}), x = ones(size.span()), v = x.select(0, 1);
+  EXPECT_FALSE(v.requires_grad());
+  x.add_(Value(r));
+  EXPECT_TRUE(v.requires_grad());
+  EXPECT_FALSE(autograd::is_leaf(v));
+  v.mul_(Value(3));
+  x.sum().backward();
+  EXPECT_EQ(values(r.grad()), std::vector<double>{7});
+}
+
+TEST(InplaceTest, SecondDerivativesThroughAWrittenView) {
+  auto first = [](const std::vector<Tensor>& in) {
+    GradMode on(true);
+    Tensor x = in[0].requires_grad() ? in[0] : Tensor(in[0].detach()).requires_grad_();
+    Tensor y = x * Value(x);
+    y.select(0, 1).mul_(Value(x.select(0, 2)));
+    y.select(1, 0).mul_(Value(x.select(1, 3)));
+    TensorBase root = y * Value(y), inputs[] = {x};
+    TensorBase weight = sample(y.sizes(), DType::kFloat64, {}, 7);
+    return Tensor(autograd::run_backward({&root, 1}, {&weight, 1}, true, true, inputs, false)[0]);
+  };
+  Tensor x = sample({3, 4}, DType::kFloat64) / Value(4);
+  EXPECT_TRUE(gradcheck(first, {x}));
+}
+
 TEST(InplaceTest, AWriteToWhatIsNotSavedIsFine) {
   Tensor x = leaf({4});
   Tensor y = x + Value(1);
@@ -135,12 +183,12 @@ const std::vector<Pair>& pairs() {
       {"the_view_after_it_was_written",
        [](const Tensor& x) {
          Tensor y = x * Value(2), v = block(y);
-         v.mul_(Value(v));
+         v.mul_(Value(block(x)));
          return v * Value(block(x)) + Value(block(y));
        },
        [](const Tensor& x) {
          Tensor v = block(x * Value(2));
-         v = v * Value(v);
+         v = v * Value(block(x));
          return v * Value(block(x)) + Value(v);
        }},
       {"a_view_beside_the_written_one",
