@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include "scaffolding.h"
+#include "tensor_object.h"
 #include "tessera/base/blocking.h"
 #include "tessera/driver/current.h"
 #include "tessera/fuse/stream.h"
@@ -78,6 +79,7 @@ struct Event {
   }
   bool query() {
     if (!handle) return true;
+    fuse::run_device(device, Reason::kEvent);
     Status s = accelerator()->event_query(device, handle);
     if (s.code == Code::kNotReady) return false;
     check(s, "asking an event");
@@ -85,6 +87,7 @@ struct Event {
   }
   void synchronize() {
     if (!handle) return;
+    fuse::run_device(device, Reason::kEvent);
     BlockingScope scope;
     check(accelerator()->event_synchronize(device, handle), "waiting for an event");
   }
@@ -114,6 +117,7 @@ void bind_streams(nb::module_& m) {
       .def("query", &Stream::query)
       .def("_make_current",
            [](const Stream& s) {
+             if (s.handle == current_stream(s.device)) return;
              fuse::run_device(s.device, Reason::kStream);
              set_current_stream(s.device, s.handle);
            })
@@ -128,6 +132,16 @@ void bind_streams(nb::module_& m) {
       .def("query", &Event::query)
       .def("synchronize", &Event::synchronize)
       .def("elapsed_time", &Event::elapsed_time, nb::arg("end_event"));
+  m.def("_record_stream", [](nb::handle tensor, const Stream& s) {
+    if (!is_tensor(tensor.ptr()))
+      raise(ErrorKind::kType, "record_stream(): the first argument must be a Tensor");
+    const TensorBase& t = unwrap(tensor.ptr());
+    TS_CHECK(t.device().is_cuda(), "record_stream(): the tensor is on ", t.device(),
+             "; memory of a stream is that of a cuda device");
+    // Work that touches it runs on the stream it was called for, before another one may use it.
+    fuse::ensure_writable(t, Reason::kRecordStream);
+    memory::record_stream(t.storage(), s.handle);
+  });
   m.def("_current_stream", [](int device) {
     int d = resolve(device);
     return new Stream(d, current_stream(d));  // nanobind takes it over

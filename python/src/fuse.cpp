@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "scaffolding.h"
+#include "source.h"
 #include "tessera/driver/current.h"
 
 namespace tessera::python {
@@ -72,6 +73,9 @@ void bind_fuse(nb::module_& m) {
       if (mode == kModes[i]) return fuse::set_mode(static_cast<fuse::Mode>(i));
     raise(ErrorKind::kValue, cat("the mode must be 'off', 'on' or 'check', not '", mode, "'"));
   });
+  m.def("_fuse_source_lines", [] { return fuse::source_lines(); });
+  m.def("_fuse_set_source_lines", fuse::set_source_lines);
+  m.def("_fuse_pass_over", init_source);
   m.def("_fuse_run", [] { fuse::run_everything(fuse::Reason::kUser); });
 }
 

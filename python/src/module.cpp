@@ -17,7 +17,14 @@ namespace {
 
 namespace nb = nanobind;
 
-void* leave_python() { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
+#if PY_VERSION_HEX >= 0x030D0000
+bool finalizing() { return Py_IsFinalizing(); }
+#else
+bool finalizing() { return _Py_IsFinalizing(); }
+#endif
+
+// While the interpreter ends its lock is not given up: taking it again would end the thread.
+void* leave_python() { return !finalizing() && PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
 void enter_python(void* token) { PyEval_RestoreThread(static_cast<PyThreadState*>(token)); }
 
 PyObject* set_parameter_type(PyObject*, PyObject* type) {

@@ -115,6 +115,11 @@ def _is_set_to(self, other):
     )
 
 
+def _record_stream(self, stream):
+    """Its memory is used on `stream` too: not reused before what is queued there is done."""
+    _C._record_stream(self, stream)
+
+
 def _retain_grad(self):
     if not self.is_leaf:
         raise NotImplementedError("Tensor.retain_grad is not implemented in Tessera yet")
@@ -151,4 +156,5 @@ Tensor.reshape_as = _reshape_as
 Tensor.expand_as = _expand_as
 Tensor.type_as = _type_as
 Tensor.is_set_to = _is_set_to
+Tensor.record_stream = _record_stream
 Tensor.retain_grad = _retain_grad

@@ -1,5 +1,7 @@
 """Deferred pointwise work: what was fused, what made it run, and how to turn it off."""
 
+import os
+
 from . import _C
 
 stats = _C._fuse_stats
@@ -8,6 +10,17 @@ explain = _C._fuse_explain
 mode = _C._fuse_mode
 set_mode = _C._fuse_set_mode
 run = _C._fuse_run
+source_lines = _C._fuse_source_lines
+_C._fuse_pass_over(os.path.dirname(__file__) + os.sep)
+
+
+def set_source_lines(on=True):
+    """Should explain() say which line of the program each operator came from?
+
+    On by default (15 to 20 ns an operator); TESSERA_FUSE_LINES=0 turns it off, except in check
+    mode.
+    """
+    _C._fuse_set_source_lines(bool(on))
 
 
 class disabled:

@@ -19,9 +19,7 @@ struct Streams {
   std::vector<std::unique_ptr<Stream>> all;
 };
 
-void before_fork() {
-  run_everything(Reason::kFork);
-}
+void before_fork() { run_everything(Reason::kFork); }
 
 Streams& streams() {
   static Streams* s = [] {
@@ -53,7 +51,7 @@ Mode mode_from_environment() {
 }
 
 std::atomic<int> g_mode{-1};
-std::atomic<int> g_lines{-1};  // asked for, by call or in the environment
+std::atomic<int> g_lines{-1};
 
 }  // namespace
 
@@ -77,7 +75,7 @@ bool source_lines() {
   int on = g_lines.load(std::memory_order_relaxed);
   if (on < 0) [[unlikely]] {
     const char* v = std::getenv("TESSERA_FUSE_LINES");
-    on = v && *v && std::strcmp(v, "0") != 0;
+    on = !v || std::strcmp(v, "0") != 0;
     g_lines.store(on, std::memory_order_relaxed);
   }
   return on || mode() == Mode::kCheck;

@@ -161,10 +161,17 @@ void Stream::run_all(Reason reason) {
   run_all_locked(reason);
 }
 
-void Stream::end_of_thread(std::thread::id thread) {
+bool Stream::leave(std::thread::id thread) {
+  std::lock_guard lock(mutex_);
+  if (owner_ != thread) return false;
+  if (ops_.empty()) owner_ = {};  // a later thread may be given the same id
+  return !ops_.empty();
+}
+
+void Stream::run_left_by(std::thread::id thread) {
   std::lock_guard lock(mutex_);
   if (owner_ != thread) return;
-  owner_ = {};  // a later thread may be given the same id
+  owner_ = {};
   run_all_locked(Reason::kThreadExit);
 }
 

@@ -14,35 +14,38 @@ namespace {
 
 std::atomic<bool> g_exiting{false};
 
-void end_in_all(std::thread::id thread) noexcept {
-  auto end_in = [thread](Device d) {
+template <class Work>
+void for_each_stream(Work work) {
+  work(stream_of(Device{}));
+  for (int i = 0; i < device_count(); ++i)
+    work(stream_of(Device{DeviceType::kCUDA, static_cast<int16_t>(i)}));
+}
+
+void run_left_by(std::thread::id thread) {
+  for_each_stream([thread](Stream& s) {
     try {
-      stream_of(d).end_of_thread(thread);
+      s.run_left_by(thread);
     } catch (...) {
       // What could not run is pending still; whoever reads it gets the error.
     }
-  };
-  end_in(Device{});
-  for (int i = 0; i < device_count(); ++i)
-    end_in(Device{DeviceType::kCUDA, static_cast<int16_t>(i)});
+  });
 }
 
 // Note [The end of a thread]
-// By now some of the thread's thread-local objects are gone, the allocator's lists among them, in an
-// order that depends on which was used first. So the work runs on a fresh thread; this one waits, and
-// a reader that comes after the end finds everything done.
+// By now some of the thread's thread-local objects are gone, the allocator's lists among them, in
+// an order that depends on which was used first. So the work runs on a fresh thread; this one
+// waits, and a reader that comes after the end finds everything done.
 struct Watch {
   bool armed = false;
   ~Watch() {
     // The process ends with its main thread: what nobody read by then, nobody will.
     if (!armed || g_exiting.load() || getpid() == gettid()) return;
     std::thread::id self = std::this_thread::get_id();
-    bool any = stream_of(Device{}).owned_by(self);
-    for (int i = 0; i < device_count(); ++i)
-      any |= stream_of(Device{DeviceType::kCUDA, static_cast<int16_t>(i)}).owned_by(self);
+    bool any = false;
+    for_each_stream([&](Stream& s) { any |= s.leave(self); });
     if (!any) return;
     try {
-      std::thread(end_in_all, self).join();
+      std::thread(run_left_by, self).join();
     } catch (...) {
       // No thread to be had: the next use of what is pending runs it.
     }
@@ -54,9 +57,7 @@ thread_local Watch t_watch;
 }  // namespace
 
 void watch_this_thread() {
-  static const bool registered = [] {
-    return std::atexit([] { g_exiting.store(true); }) == 0;
-  }();
+  static const bool registered = [] { return std::atexit([] { g_exiting.store(true); }) == 0; }();
   (void)registered;
   t_watch.armed = true;
 }

@@ -5,6 +5,10 @@
 
 #include "tessera/driver/backend.h"
 
+namespace tessera {
+class Storage;
+}
+
 namespace tessera::memory {
 
 // A piece of device memory; what `ctx` points to.
@@ -16,6 +20,8 @@ void* allocate(int device, size_t bytes, StreamHandle stream, void** ctx);
 void deallocate(void* ctx) noexcept;
 // `stream` uses the block too: it is not reused before what is queued there at deallocate is done.
 void record_stream(void* ctx, StreamHandle stream);
+// ... of a storage; nothing to do for memory that came from outside, or that is not there.
+void record_stream(const Storage& storage, StreamHandle stream);
 
 // A result that will be allocated later counts as allocated from now on. False, and nothing
 // counted, if it would no longer fit in the device (or its allowed fraction).

@@ -7,6 +7,10 @@
 
 namespace tessera {
 
+namespace {
+void give_back(void* block) { memory::deallocate(block); }
+}  // namespace
+
 void allocate_on(Storage& s, void* stream) {
   if (s.charged) {
     memory::uncharge(s.device.index, s.charged);
@@ -18,12 +22,16 @@ void allocate_on(Storage& s, void* stream) {
     s.release = [](void* p) { memory::host_deallocate(p); };
   } else {
     s.data = memory::allocate(s.device.index, s.nbytes, stream, &s.owner);
-    s.release = [](void* ctx) { memory::deallocate(ctx); };
+    s.release = give_back;
   }
 }
 
 void allocate(Storage& s) {
   allocate_on(s, s.device.is_cpu() ? nullptr : current_stream(s.device.index));
+}
+
+void memory::record_stream(const Storage& s, StreamHandle stream) {
+  if (s.release == give_back && s.owner) record_stream(s.owner, stream);
 }
 
 Storage::~Storage() {
