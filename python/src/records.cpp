@@ -48,9 +48,15 @@ nb::dict describe(const Op& op) {
   out["random"] = r.random;
   out["differentiable"] = op.has_gradient;
   out["operators"] = r.operators;
+  out["reference"] = r.reference;
   nb::list args;
-  for (const ArgSpec& a : op.args) args.append(nb::str(a.name.c_str()));
+  nb::dict defaults;  // as they are written in Python
+  for (const ArgSpec& a : op.args) {
+    args.append(nb::str(a.name.c_str()));
+    if (a.has_default) defaults[a.name.c_str()] = a.default_text;
+  }
   out["args"] = args;
+  out["defaults"] = defaults;
   return out;
 }
 

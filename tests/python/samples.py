@@ -90,6 +90,21 @@ class Arguments:
         self.applies = layout == "contiguous" or any(changed)
 
 
+def reference(op, given):
+    """The record's `reference` of these arguments, in float64, as a flat list and a shape."""
+    import numpy as np
+
+    def number(value):
+        return np.array(flat(value)).reshape(value.shape) if hasattr(value, "dim") else value
+
+    scope = {name: eval(text) for name, text in op["defaults"].items()}
+    scope.update(zip(op["args"], given.args))
+    scope.update(given.kwargs)
+    scope = {name: number(value) for name, value in scope.items()}
+    result = np.asarray(eval(op["reference"], {"np": np}, scope), dtype=np.float64)
+    return result.reshape(-1).tolist(), list(result.shape)
+
+
 def case(op, sample, dtype):
     return f"{op['name']}|{sample}|{dtype}"
 

@@ -1,16 +1,21 @@
-"""Every record's samples, in all forms, layouts and dtypes, against PyTorch's recorded answers."""
+"""Every record's samples, in all forms, layouts and dtypes.
+
+Values are held to PyTorch's recorded answers; where there are none, to the record's `reference`.
+Gradients are held to recorded ones and to central differences."""
 
 import json
 from pathlib import Path
 
 import pytest
-from samples import DTYPES, LAYOUTS, Arguments, case, flat, weights
+from samples import DTYPES, LAYOUTS, Arguments, case, flat, reference, weights
 
 import tessera as torch
 
 ORACLE = json.loads((Path(__file__).parent / "data" / "oracle.json").read_text())
 OPS = [op for op in torch._C.all_ops() if op["samples"]]
 CASES = [(op, sample) for op in OPS for sample in op["samples"]]
+# Those that have no answer of PyTorch's.
+REFERENCED = [c for c in CASES if c[0]["reference"] and case(*c, "float32") not in ORACLE]
 TOLERANCE = {"float32": (1e-5, 2e-6), "float16": (2e-3, 1e-3), "bfloat16": (1.6e-2, 1e-2)}
 
 
@@ -53,12 +58,10 @@ def runs(op, sample, dtype, device, layout="contiguous", **options):
 @pytest.mark.parametrize("param", CASES, ids=name_of)
 def test_answers_are_pytorchs(param, dtype, device):
     op, sample = param
-    if op["random"] or op["name"].startswith("_"):
-        pytest.skip("random, or ours alone")
     expected = ORACLE.get(case(op, sample, dtype))
-    given = Arguments(torch, sample, dtype, device, requires_grad=True)
     if expected is None:
         pytest.skip("PyTorch refuses this dtype, or has no answer recorded")
+    given = Arguments(torch, sample, dtype, device, requires_grad=True)
     out = function_of(op)(*given.args, **given.kwargs)
     assert str(out.dtype) == "torch." + expected["dtype"]
     assert list(out.shape) == expected["shape"]
@@ -70,6 +73,52 @@ def test_answers_are_pytorchs(param, dtype, device):
         assert (t.grad is None) == (wanted is None)
         if wanted is not None:
             close(flat(t.grad), wanted, dtype, is_sum=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("param", REFERENCED, ids=name_of)
+def test_answers_are_the_references(param, dtype, device):
+    op, sample = param
+    given, out = runs(op, sample, dtype, device)
+    if out is None:
+        assert dtype not in TOLERANCE
+        pytest.skip("this dtype is refused")
+    values, shape = reference(op, given)
+    assert list(out.shape) == shape
+    close(flat(out), values, str(out.dtype).removeprefix("torch."))
+
+
+def loss_of(op, given):
+    out = function_of(op)(*given.args, **given.kwargs)
+    return (out * weights(torch, out).to(out.device, out.dtype)).sum()
+
+
+@pytest.mark.parametrize("param", CASES, ids=name_of)
+def test_gradients_are_those_of_differences(param, device):
+    """In float64, where a central difference with this step is good to about ten digits."""
+    op, sample = param
+    if op["random"]:
+        pytest.skip("random")
+    given = Arguments(torch, sample, "float64", device, requires_grad=True)
+    loss = loss_of(op, given)
+    if not loss.requires_grad:
+        assert not op["differentiable"] or not given.tensors
+        pytest.skip("nothing to differentiate")
+    loss.backward()
+    step = 2.0**-17
+    for which, t in enumerate(given.tensors):
+        if t.grad is None:
+            continue
+        slopes = []
+        for i in range(t.numel()):
+            ends = []
+            for offset in (step, -step):
+                moved = Arguments(torch, sample, "float64", device)
+                moved.tensors[which].view(-1)[i : i + 1].add_(offset)
+                ends.append(loss_of(op, moved).item())
+            slopes.append((ends[0] - ends[1]) / (2 * step))
+        for a, b in zip(flat(t.grad), slopes):
+            assert abs(a - b) <= 1e-7 * (1 + abs(b)), (a, b)
 
 
 @pytest.mark.parametrize("layout", [x for x in LAYOUTS if x != "contiguous"])
@@ -150,10 +199,10 @@ def test_examples_run(op):
 
 
 def test_every_sample_has_an_answer():
-    """A new record's answers are recorded with it: see record_oracle.py."""
+    """PyTorch's, recorded by record_oracle.py, or the record's own reference."""
     for op, sample in CASES:
-        if not op["random"] and not op["name"].startswith("_"):
-            assert case(op, sample, "float32") in ORACLE
+        if not op["random"]:
+            assert case(op, sample, "float32") in ORACLE or op["reference"], name_of((op, sample))
 
 
 def test_dropout(device):

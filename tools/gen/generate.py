@@ -90,8 +90,9 @@ class Op:
 
     def params(self, defaults, skip_self=False):
         args = self.args[1:] if skip_self else self.args
-        return ", ".join(a.cpp_type() + " " + a.name + (a.cpp_default() if defaults else "")
-                         for a in args)
+        return ", ".join(
+            a.cpp_type() + " " + a.name + (a.cpp_default() if defaults else "") for a in args
+        )
 
     def result(self):
         return "TensorBase" if self.outputs == 1 else "Outputs"
@@ -121,10 +122,12 @@ def function_text(op, inplace):
     args = ", ".join(f"Value({a.name})" for a in op.args)
     take = ".take()" if not inplace and op.outputs == 1 else ""
     result = "TensorBase" if inplace else op.result()
-    return (f"{result} {name}({op.params(False)}) {{\n"
-            f'  static const Op& op = get_op("{op.name}");\n'
-            f"  Value args[] = {{{args}}};\n"
-            f"  return {call}(op, args){take};\n}}\n")
+    return (
+        f"{result} {name}({op.params(False)}) {{\n"
+        f'  static const Op& op = get_op("{op.name}");\n'
+        f"  Value args[] = {{{args}}};\n"
+        f"  return {call}(op, args){take};\n}}\n"
+    )
 
 
 HEAD = "// Derived from the records; not to be edited.\n"
@@ -154,27 +157,30 @@ def face_file(ops):
         seen.add(op.name)
         passed = ", ".join(a.name for a in op.args)
         if op.forms & FORMS["kFunction"]:
-            functions.append(f"inline Tensor {op.name}({op.params(True)}) "
-                             f"{{ return Tensor(op::{op.name}({passed})); }}")
+            functions.append(
+                f"inline Tensor {op.name}({op.params(True)}) "
+                f"{{ return Tensor(op::{op.name}({passed})); }}"
+            )
         if not op.args or op.args[0].kind != "Tensor":
             continue
         rest = ", ".join(["*this"] + [a.name for a in op.args[1:]])
         params = op.params(True, skip_self=True)
         if op.forms & FORMS["kMethod"]:
-            methods.append(f"  Tensor {op.name}({params}) const "
-                           f"{{ return Tensor(op::{op.name}({rest})); }}")
+            methods.append(
+                f"  Tensor {op.name}({params}) const {{ return Tensor(op::{op.name}({rest})); }}"
+            )
         if op.forms & FORMS["kInplace"]:
-            methods.append(f"  Tensor {op.name}_({params}) const "
-                           f"{{ return Tensor(op::{op.name}_({rest})); }}")
+            methods.append(
+                f"  Tensor {op.name}_({params}) const {{ return Tensor(op::{op.name}_({rest})); }}"
+            )
     return HEAD + "\n".join(methods) + "\n", HEAD + "\n".join(functions) + "\n"
 
 
-def stub_lines(op, method):
-    out = []
-    args = op.args[1:] if method else op.args
+def signature(op, method=False, inplace=False):
+    """`name(arguments) -> result` as a stub writes it."""
     names = ["self"] if method else []
     star = False
-    for a in args:
+    for a in op.args[1:] if method else op.args:
         if a.keyword_only and not star:
             names.append("*")
             star = True
@@ -183,22 +189,30 @@ def stub_lines(op, method):
         text = f"*{a.name}: {kind}" if vararg else f"{a.name}: {kind}"
         star |= vararg
         names.append(text + (f" = {a.default}" if a.default is not None and not vararg else ""))
+    if inplace:
+        return f"{op.name}_({', '.join(names)}) -> Tensor"
+    if op.forms & FORMS["kOut"]:
+        names += ([] if star else ["*"]) + ["out: Tensor | None = None"]
     result = "Tensor" if op.outputs == 1 else "tuple[Tensor, ...]"
+    return f"{op.name}({', '.join(names)}) -> {result}"
+
+
+def stub_lines(op, method):
     indent = "    " if method else ""
-    tail = [] if star else ["*"]
-    with_out = names + tail + ["out: Tensor | None = None"] if op.forms & FORMS["kOut"] else names
     doc = f'\n{indent}    """{op.doc}"""\n{indent}    ...' if op.doc else " ..."
-    out.append(f"{indent}def {op.name}({', '.join(with_out)}) -> {result}:{doc}")
+    out = [f"{indent}def {signature(op, method)}:{doc}"]
     if op.forms & FORMS["kInplace"]:
-        out.append(f"{indent}def {op.name}_({', '.join(names)}) -> Tensor: ...")
+        out.append(f"{indent}def {signature(op, method, inplace=True)}: ...")
     return out
 
 
 def stub_files(ops):
     """`_ops.pyi`: functions; the Tensor class's operator methods in `_tensor_ops.pyi`."""
-    head = ("# Derived from the records; not to be edited.\n"
-            "from collections.abc import Sequence\n"
-            "from tessera import Tensor, device, dtype\n\nNumber = bool | int | float\n\n")
+    head = (
+        "# Derived from the records; not to be edited.\n"
+        "from collections.abc import Sequence\n"
+        "from tessera import Tensor, device, dtype\n\nNumber = bool | int | float\n\n"
+    )
     functions = head
     methods = head + "class TensorOperators:\n"
     for op in ops:
