@@ -28,7 +28,18 @@ TS_OP(.schema = "sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Ten
       .example = "torch.sub(torch.tensor([1.0, 2.0]), 10)",
       .kind = Kind::kPointwise,
       .forms = kFunction | kMethod | kInplace | kOut,
-      .body = &sub_body,
+      .choose = [](Args args) -> const PointwiseBody* {
+        bool left = args[0].tensor->dtype() == DType::kBool;
+        bool right = args[1].is_tensor() ? args[1].tensor->dtype() == DType::kBool
+                                         : args[1].scalar.kind == Scalar::Kind::kBool;
+        TS_CHECK(!(left && right),
+                 "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                 "`logical_xor()` operator instead.");
+        TS_CHECK(!left && !(right && args[1].is_tensor()),
+                 "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
+                 "to invert a mask, use the `~` or `logical_not()` operator instead.");
+        return &sub_body;
+      },
       .backward =
           [](Backward& b) {
             b.set(0, b.grad);

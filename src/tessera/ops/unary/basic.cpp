@@ -23,7 +23,12 @@ TS_OP(.schema = "neg(Tensor self) -> Tensor",
       .example = "torch.neg(torch.tensor([1.0, -2.0]))",
       .kind = Kind::kPointwise,
       .forms = kFunction | kMethod | kInplace | kOut,
-      .body = &neg_body,
+      .choose = [](Args args) -> const PointwiseBody* {
+        TS_CHECK(args[0].tensor->dtype() != DType::kBool,
+                 "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+                 "invert a mask, use the `~` or `logical_not()` operator instead.");
+        return &neg_body;
+      },
       .backward = [](Backward& b) { b.set(0, op::neg(b.grad)); },
       .operators = "__neg__",
       .samples = {{"T(3, 4)"}, {"T()"}});
