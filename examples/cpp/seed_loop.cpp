@@ -28,8 +28,7 @@ Tensor crunch(const Tensor& a, const Tensor& b, const Tensor& c) {
 
 double microseconds(const Tensor& a, const Tensor& b, const Tensor& c, int times) {
   auto wait = [&] {
-    if (a.device().is_cuda())
-      check(accelerator()->device_synchronize(a.device().index), "waiting for the device");
+    if (a.device().is_cuda()) cuda::synchronize(a.device().index);
   };
   for (int i = 0; i < 3; ++i) crunch(a, b, c).data_ptr<void>();
   wait();
@@ -47,10 +46,9 @@ int main(int argc, char** argv) {
   int64_t n = argc > 2 ? std::atoll(argv[2]) : 512;
   DType dtype = argc > 3 && std::string(argv[3]) == "float32" ? DType::kFloat32 : DType::kFloat16;
   int times = device.is_cuda() ? 200 : 5;
-  Dims size{n, n};
-  Tensor a = rand(size.span(), dtype, device);
-  Tensor b = rand(size.span(), dtype, device);
-  Tensor c = rand(size.span(), dtype, device);
+  Tensor a = rand({n, n}, dtype, device);
+  Tensor b = rand({n, n}, dtype, device);
+  Tensor c = rand({n, n}, dtype, device);
   fuse::set_mode(fuse::Mode::kOff);
   double off = microseconds(a, b, c, times);
   fuse::set_mode(fuse::Mode::kOn);

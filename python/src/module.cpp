@@ -1,6 +1,8 @@
 // The extension module tessera._C: types and operators through Python's C API, where calls have to
 // be short; the rest through nanobind.
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 #include "methods.h"
 #include "node_object.h"
@@ -25,7 +27,16 @@ bool finalizing() { return _Py_IsFinalizing(); }
 
 // While the interpreter ends its lock is not given up: taking it again would end the thread.
 void* leave_python() { return !finalizing() && PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
-void enter_python(void* token) { PyEval_RestoreThread(static_cast<PyThreadState*>(token)); }
+// When the interpreter has ended meanwhile, Python ends the thread by unwinding its stack, which
+// C++ frames (destructors above all) do not survive. Such a thread waits for the process to end
+// instead, as it does from Python 3.14 on.
+void enter_python(void* token) {
+  try {
+    PyEval_RestoreThread(static_cast<PyThreadState*>(token));
+  } catch (abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
 
 PyObject* set_parameter_type(PyObject*, PyObject* type) {
   parameter_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
@@ -74,6 +85,7 @@ void fill(nb::module_& m) {
   bind_fuse(m);
   bind_records(m);
   bind_modes(m);
+  bind_printing(m);
 }
 
 }  // namespace

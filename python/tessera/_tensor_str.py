@@ -36,94 +36,11 @@ class _Options:
 options = _Options()
 
 
-def _flat(values):
-    if not isinstance(values, list):
-        return [values]
-    return [x for v in values for x in _flat(v)]
-
-
-class _Formatter:
-    """How wide the numbers are, and whether they need a fraction or an exponent."""
-
-    def __init__(self, values, dtype):
-        self.floating = dtype.is_floating_point
-        self.whole = True
-        self.sci = False
-        # Zeros, nan and inf do not count: PyTorch aligns by the other numbers.
-        counted = values
-        if self.floating:
-            counted = [v for v in values if math.isfinite(v) and v != 0]
-            self._choose([abs(v) for v in counted])
-        self.width = max((len(self.text(v)) for v in counted), default=1)
-        if self.floating and options.sci_mode is not None:
-            self.sci = options.sci_mode
-
-    def _choose(self, sizes):
-        if not sizes:
-            return
-        largest, smallest = max(sizes), min(sizes)
-        self.whole = all(v == math.ceil(v) for v in sizes)
-        self.sci = largest / smallest > 1000.0 or largest > 1.0e8
-        if not self.whole and smallest < 1.0e-4:
-            self.sci = True
-
-    def text(self, value):
-        if not self.floating:
-            return str(value)
-        if self.sci:
-            return f"{value:.{options.precision}e}"
-        if self.whole:
-            text = f"{value:.0f}"
-            return text if not math.isfinite(value) else text + "."
-        return f"{value:.{options.precision}f}"
-
-    def padded(self, value):
-        text = self.text(value)
-        return " " * (self.width - len(text)) + text
-
-
-def _gather(tensor, summarize):
-    """The values that will be printed, as nested lists, None where some are left out."""
-    if tensor.dim() == 0:
-        return tensor.item()
-    n, edge = tensor.shape[0], options.edgeitems
-    if summarize and n > 2 * edge:
-        if tensor.dim() == 1:
-            return tensor[:edge].tolist() + [None] + tensor[n - edge :].tolist()
-        rows = [*range(edge), None, *range(n - edge, n)]
-        return [None if i is None else _gather(tensor[i], summarize) for i in rows]
-    if tensor.dim() == 1 or not summarize:
-        return tensor.tolist()
-    return [_gather(tensor[i], summarize) for i in range(n)]
-
-
-def _vector(values, indent, formatter):
-    element = formatter.width + 2
-    per_line = max(1, (options.linewidth - indent) // element)
-    texts = [" ..." if v is None else formatter.padded(v) for v in values]
-    lines = [texts[i : i + per_line] for i in range(0, len(texts), per_line)] or [[]]
-    return "[" + (",\n" + " " * (indent + 1)).join(", ".join(line) for line in lines) + "]"
-
-
-def _nested(values, dims, indent, formatter):
-    if dims == 0:
-        return formatter.padded(values)
-    if dims == 1:
-        return _vector(values, indent, formatter)
-    parts = ["..." if v is None else _nested(v, dims - 1, indent + 1, formatter) for v in values]
-    return "[" + ("," + "\n" * (dims - 1) + " " * (indent + 1)).join(parts) + "]"
-
-
 def _contents(tensor, indent):
-    if tensor.dtype == _C.dtypes["bfloat16"] or tensor.dtype == _C.dtypes["float16"]:
-        tensor = tensor.float()
-    summarize = tensor.numel() > options.threshold
-    if tensor.is_cuda and not summarize:
-        tensor = tensor.cpu()
-    values = _gather(tensor, summarize)
-    shown = [v for v in _flat(values) if v is not None]
-    formatter = _Formatter(shown, tensor.dtype)
-    return _nested(values, tensor.dim(), indent, formatter)
+    o = options
+    return _C._tensor_contents(
+        tensor, indent, o.precision, o.threshold, o.edgeitems, o.linewidth, o.sci_mode
+    )
 
 
 def _with_suffixes(text, suffixes, indent):

@@ -138,7 +138,7 @@ TEST_F(StreamTest, TheByteBudgetBoundsWhatOnlyPendingWorkKeeps) {
   Tensor total = make({1}, {0});
   Tensor kept[8];
   for (Tensor& k : kept) {
-    Tensor big = empty(size.span());
+    Tensor big = empty(size);
     k = slice(big, 0, 0, 1) * Value(0) + Value(1);  // keeps all of `big` until it runs
   }
   EXPECT_EQ(runs(Reason::kByteBudget), 1);

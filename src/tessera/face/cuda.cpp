@@ -1,0 +1,71 @@
+#include "tessera/face/cuda.h"
+
+#include "tessera/base/blocking.h"
+#include "tessera/driver/current.h"
+#include "tessera/fuse/stream.h"
+#include "tessera/memory/allocator.h"
+
+namespace tessera::cuda {
+
+namespace {
+
+int resolve(int device) {
+  return resolve_device(Device{DeviceType::kCUDA, static_cast<int16_t>(device)}).index;
+}
+
+DeviceProps props(int device) {
+  DeviceProps p;
+  check(accelerator()->device_props(resolve(device), &p), "asking for device properties");
+  return p;
+}
+
+}  // namespace
+
+bool is_available() { return device_count() > 0; }
+
+std::string why_unavailable() {
+  const char* why = nullptr;
+  if (accelerator(&why)) return "";
+  return why ? why : "no device was found";
+}
+
+int device_count() { return tessera::device_count(); }
+int current_device() { return resolve(-1); }
+
+void set_device(int device) {
+  int d = resolve(device);
+  if (d == tessera::current_device()) return;
+  fuse::run_everything(fuse::Reason::kStream);
+  set_current_device(d);
+}
+
+std::string device_name(int device) { return props(device).name; }
+bool is_virtual(int device) { return props(device).is_virtual; }
+
+void synchronize(int device) {
+  int d = resolve(device);
+  fuse::run_device(d, fuse::Reason::kSynchronize);
+  BlockingScope scope;
+  check(accelerator()->device_synchronize(d), "synchronizing");
+}
+
+int64_t memory_allocated(int device) { return memory::memory_allocated(resolve(device)); }
+int64_t max_memory_allocated(int device) { return memory::max_memory_allocated(resolve(device)); }
+int64_t memory_reserved(int device) { return memory::memory_reserved(resolve(device)); }
+int64_t max_memory_reserved(int device) { return memory::max_memory_reserved(resolve(device)); }
+void reset_peak_memory_stats(int device) { memory::reset_peak(resolve(device)); }
+
+void empty_cache() {
+  for (int d = 0; d < device_count(); ++d) {
+    fuse::run_device(d, fuse::Reason::kMemory);
+    memory::empty_cache(d);
+  }
+}
+
+}  // namespace tessera::cuda
+
+namespace tessera {
+
+Device best_device() { return cuda::is_available() ? Device{DeviceType::kCUDA, 0} : Device{}; }
+
+}  // namespace tessera

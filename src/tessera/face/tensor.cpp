@@ -1,0 +1,27 @@
+#include "tessera/face/tensor.h"
+
+#include "tessera/call/overlap.h"
+
+namespace tessera {
+
+Scalar Tensor::scalar() const {
+  TS_CHECK(numel() == 1, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
+  Tensor host = detach().cpu();
+  fuse::ensure_readable(host, fuse::Reason::kHostRead);
+  return read_scalar(host);
+}
+
+Tensor Tensor::element(std::span<const int64_t> index) const {
+  TS_CHECK_INDEX(static_cast<int>(index.size()) == dim(), "at(): ", index.size(),
+                 " indices for a tensor of dimension ", dim());
+  int64_t offset = storage_offset();
+  for (size_t d = 0; d < index.size(); ++d) {
+    int64_t n = sizes()[d], i = index[d];
+    TS_CHECK_INDEX(i >= -n && i < n, "index ", i, " is out of bounds for dimension ", d,
+                   " with size ", n);
+    offset += (i < 0 ? i + n : i) * strides()[d];
+  }
+  return Tensor(alias(*this, Dims{}, Dims{}, offset));
+}
+
+}  // namespace tessera

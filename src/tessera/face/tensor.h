@@ -1,0 +1,100 @@
+// The tensor of C++ programs: TensorBase with the operators as methods.
+#pragma once
+#include "tessera/autograd/node.h"
+#include "tessera/driver/current.h"
+#include "tessera/face/ints.h"
+#include "tessera/fuse/stream.h"
+#include "tessera/gen/ops.h"
+
+namespace tessera {
+
+class Tensor : public TensorBase {
+ public:
+  Tensor() = default;
+  explicit Tensor(TensorBase t) : TensorBase(std::move(t)) {}
+
+#include "tessera/gen/face_methods.inc"
+
+  Tensor to(Device d) const {
+    d = resolve_device(d);
+    return d == device() ? *this : Tensor(op::_to_device(*this, d));
+  }
+  Tensor to(DType t) const { return t == dtype() ? *this : Tensor(op::_to_dtype(*this, t)); }
+  Tensor to(Device d, DType t) const { return to(d).to(t); }
+  Tensor cpu() const { return to(Device{}); }
+  Tensor cuda(int index = -1) const {
+    return to(Device{DeviceType::kCUDA, static_cast<int16_t>(index)});
+  }
+
+  // Views: x[i], and rows start to end of a dimension.
+  Tensor operator[](int64_t index) const { return Tensor(op::select(*this, 0, index)); }
+  Tensor slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end = std::nullopt,
+               int64_t step = 1) const {
+    return Tensor(op::slice(*this, dim, start, end, step));
+  }
+
+  Tensor& requires_grad_(bool on = true) {
+    autograd::set_requires_grad(*this, on);
+    return *this;
+  }
+  // Undefined as long as there is none.
+  Tensor grad() const {
+    autograd::Meta* m = autograd::try_meta(*this);
+    return m ? Tensor(m->grad) : Tensor();
+  }
+  void zero_grad() const {
+    if (autograd::Meta* m = autograd::try_meta(*this)) m->grad = TensorBase();
+  }
+  bool is_leaf() const { return autograd::is_leaf(*this); }
+  Tensor detach() const { return Tensor(alias(*this, sizes(), strides(), storage_offset())); }
+  void backward(const TensorBase& gradient = TensorBase(), bool retain_graph = false,
+                bool create_graph = false) const {
+    const TensorBase& root = *this;
+    autograd::run_backward({&root, 1}, {&gradient, 1}, retain_graph || create_graph, create_graph,
+                           {}, false);
+  }
+
+  // The value of a tensor with one element, from any device.
+  Scalar scalar() const;
+  template <class T = double>
+  T item() const {
+    Scalar s = scalar();
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(s.to_int());
+    else
+      return static_cast<T>(s.to_double());
+  }
+  // One element: x.at({1, -1}), or x.at<int64_t>({3}).
+  template <class T = double>
+  T at(Ints index) const {
+    return element(index).item<T>();
+  }
+  // Address of the first element; pending work that touches it runs, and it counts as exposed.
+  template <class T>
+  T* data_ptr() const {
+    return static_cast<T*>(fuse::expose(*this));
+  }
+
+ private:
+  Tensor element(std::span<const int64_t> index) const;
+};
+
+#include "tessera/gen/face_functions.inc"
+
+inline Tensor operator+(const TensorBase& a, const Value& b) { return Tensor(op::add(a, b)); }
+inline Tensor operator-(const TensorBase& a, const Value& b) { return Tensor(op::sub(a, b)); }
+inline Tensor operator*(const TensorBase& a, const Value& b) { return Tensor(op::mul(a, b)); }
+inline Tensor operator/(const TensorBase& a, const Value& b) { return Tensor(op::div(a, b)); }
+inline Tensor operator+(double a, const TensorBase& b) { return Tensor(op::add(b, Value(a))); }
+inline Tensor operator*(double a, const TensorBase& b) { return Tensor(op::mul(b, Value(a))); }
+// a + (-b) rounds as a - b does.
+inline Tensor operator-(double a, const TensorBase& b) {
+  return Tensor(op::add(op::neg(b), Value(a)));
+}
+inline Tensor operator-(const TensorBase& a) { return Tensor(op::neg(a)); }
+inline Tensor& operator+=(Tensor& a, const Value& b) { return op::add_(a, b), a; }
+inline Tensor& operator-=(Tensor& a, const Value& b) { return op::sub_(a, b), a; }
+inline Tensor& operator*=(Tensor& a, const Value& b) { return op::mul_(a, b), a; }
+inline Tensor& operator/=(Tensor& a, const Value& b) { return op::div_(a, b), a; }
+
+}  // namespace tessera
