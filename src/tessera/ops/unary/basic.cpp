@@ -52,4 +52,31 @@ TS_OP(.schema = "_relu_backward(Tensor grad, Tensor result) -> Tensor",
       .saves = "result",
       .backward = [](Backward& b) { b.set(0, op::_relu_backward(b.grad, b.tensor(1))); });
 
+TS_BODY(sigmoid, "t", 't', 0, (TS_FLOATS), return T(1) / (T(1) + exp(negate(a)));)
+TS_OP(.schema = "sigmoid(Tensor self) -> Tensor",
+      .doc = "1 / (1 + exp(-x)): each element brought between 0 and 1.",
+      .example = "torch.sigmoid(torch.tensor([-1.0, 0.0, 2.0]))",
+      .kind = Kind::kPointwise,
+      .types = TypeRule::kPromoteFloat,
+      .forms = kFunction | kMethod | kInplace | kOut,
+      .body = &sigmoid_body,
+      .saves = "result",
+      .backward = [](Backward& b) { b.set(0, op::_sigmoid_backward(b.grad, b.result)); },
+      .reference = "1 / (1 + np.exp(-self))",
+      .samples = {{"T(3, 4)"}, {"T()"}, {"T(0, 3)"}});
+
+TS_BODY(sigmoid_backward, "tt", 't', 0, (TS_FLOATS), return a * (T(1) - b) * b;)
+TS_OP(.schema = "_sigmoid_backward(Tensor grad, Tensor result) -> Tensor",
+      .kind = Kind::kPointwise,
+      .forms = kFunction,
+      .body = &sigmoid_backward_body,
+      .saves = "grad:result result",
+      .backward =
+          [](Backward& b) {
+            const TensorBase& y = b.tensor(1);
+            b.set(0, op::_sigmoid_backward(b.grad, y));
+            if (b.wants(1))  // grad * (1 - 2 y)
+              b.set(1, op::mul(op::mul(b.grad, b.tensor(0)), op::add(op::mul(y, -2), 1)));
+          });
+
 }  // namespace tessera
