@@ -92,7 +92,7 @@ PyObject* memory_of(PyObject* self, const Arguments& args) {
 
 // Storage may die in any thread.
 void release_buffer(void* p) {
-  if (!Py_IsInitialized()) return;
+  if (!may_enter_python()) return;
   PyGILState_STATE state = PyGILState_Ensure();
   auto* view = static_cast<Py_buffer*>(p);
   PyBuffer_Release(view);

@@ -19,12 +19,6 @@ namespace {
 
 namespace nb = nanobind;
 
-#if PY_VERSION_HEX >= 0x030D0000
-bool finalizing() { return Py_IsFinalizing(); }
-#else
-bool finalizing() { return _Py_IsFinalizing(); }
-#endif
-
 // While the interpreter ends its lock is not given up: taking it again would end the thread.
 void* leave_python() { return !finalizing() && PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
 // When the interpreter has ended meanwhile, Python ends the thread by unwinding its stack, which

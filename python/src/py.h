@@ -29,6 +29,17 @@ class PyRef {
   PyObject* p_ = nullptr;
 };
 
+#if PY_VERSION_HEX >= 0x030D0000
+inline bool finalizing() { return Py_IsFinalizing(); }
+#else
+inline bool finalizing() { return _Py_IsFinalizing(); }
+#endif
+// May this thread take Python's lock? When the interpreter ends only the one that has it may go on;
+// others would be ended in the middle of C++ frames.
+inline bool may_enter_python() {
+  return Py_IsInitialized() && (!finalizing() || PyGILState_Check());
+}
+
 // Thrown where Python's error is set already and C++ frames have to be left.
 struct PythonError {};
 

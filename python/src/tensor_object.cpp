@@ -93,7 +93,7 @@ Py_hash_t tensor_hash(PyObject* o) { return _Py_HashPointer(o); }
 
 // Called by the tensor's destructor, in any thread.
 void release_object(void* p) {
-  if (!Py_IsInitialized()) return;
+  if (!may_enter_python()) return;
   PyGILState_STATE state = PyGILState_Ensure();
   auto* self = static_cast<TensorObject*>(p);
   new (&self->tensor) TensorBase();  // it merely pointed to the dying tensor
