@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -13,6 +14,8 @@
 namespace tessera::cpu {
 
 namespace {
+
+char g_name[256] = "";
 
 bool open_blas(Blas& out) {
   const char* asked = std::getenv("TESSERA_BLAS");
@@ -25,10 +28,20 @@ bool open_blas(Blas& out) {
   out.dgemm = reinterpret_cast<decltype(out.dgemm)>(dlsym(lib, "cblas_dgemm"));
   out.set_num_threads =
       reinterpret_cast<decltype(out.set_num_threads)>(dlsym(lib, "openblas_set_num_threads"));
-  return out.sgemm && out.dgemm;
+  if (!out.sgemm || !out.dgemm) return false;
+  Dl_info info{};
+  const void* address = reinterpret_cast<const void*>(out.sgemm);
+  if (dladdr(address, &info) && info.dli_fname)
+    std::snprintf(g_name, sizeof g_name, "%s", info.dli_fname);
+  return true;
 }
 
 }  // namespace
+
+const char* blas_name() noexcept {
+  blas();
+  return g_name;
+}
 
 const Blas* blas() noexcept {
   static Blas table{};

@@ -18,5 +18,7 @@ inline constexpr int kBlasRowMajor = 101, kBlasNoTrans = 111, kBlasTrans = 112;
 // Null if there is none (or TESSERA_BLAS=none). TESSERA_BLAS may name a library. Its thread count
 // follows ours.
 const Blas* blas() noexcept;
+// The file it was opened from; empty if there is none.
+const char* blas_name() noexcept;
 
 }  // namespace tessera::cpu

@@ -6,6 +6,7 @@
 #include "scaffolding.h"
 #include "tensor_object.h"
 #include "tessera/base/blocking.h"
+#include "tessera/driver/about.h"
 #include "tessera/driver/current.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/memory/allocator.h"
@@ -159,6 +160,13 @@ void bind_cuda(nb::module_& m) {
     const Backend* b = accelerator(&why);
     if (b && b->device_count(&why) > 0) return "";
     return why ? why : "no device was found";
+  });
+  m.def("_about_backend", [](const std::string& name) { return about_backend(name.c_str()); });
+  m.def("_backend_file", [](const std::string& name) { return backend_file(name.c_str()); });
+  m.def("_compile_stats", [] {
+    int64_t compiled = 0, from_cache = 0;
+    if (const Backend* b = accelerator()) b->compile_stats(&compiled, &from_cache);
+    return nb::make_tuple(compiled, from_cache);
   });
   m.def("_cuda_current_device", [] { return resolve(-1); });
   m.def("_cuda_set_device", [](int device) {

@@ -5,6 +5,10 @@
 
 from math import e, inf, nan, pi
 
+from . import _cuda_libs
+
+_cuda_libs.find()
+
 from . import _C
 from ._C import (
     OutOfMemoryError,

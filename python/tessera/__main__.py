@@ -1,8 +1,9 @@
-"""The command `tessera`: runs programs written for PyTorch.
+"""The command `tessera`: runs programs written for PyTorch, and says what it found here.
 
 tessera run [--virtual-gpu SPEC] script.py args...
 tessera run [--virtual-gpu SPEC] -m module args...
 tessera run [--virtual-gpu SPEC] -c code args...
+tessera doctor
 """
 
 import io
@@ -86,6 +87,10 @@ def main():
     args = sys.argv[1:]
     if not args or args[0] in ("-h", "--help"):
         return _usage()
+    if args[0] == "doctor":
+        from tessera.doctor import main as doctor
+
+        return doctor()
     if args[0] != "run":
         return _usage(f"unknown command {args[0]}")
     return run(args[1:])

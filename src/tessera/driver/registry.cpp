@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tessera/base/error.h"
+#include "tessera/driver/about.h"
 #include "tessera/driver/backend.h"
 #include "tessera/driver/cpu.h"
 
@@ -23,6 +24,7 @@ struct Entry {
   std::string name;
   const Backend* backend = nullptr;
   std::string why;  // of a library that did not load: tried once, remembered
+  const char* (*about)() = nullptr;
 };
 
 struct Registry {
@@ -42,6 +44,11 @@ const Entry* look_up(const Registry& r, const char* name) {
   for (const Entry& e : r.entries)
     if (e.name == name) return &e;
   return nullptr;
+}
+
+std::string file_of(const void* symbol) {
+  Dl_info info{};
+  return symbol && dladdr(symbol, &info) && info.dli_fname ? info.dli_fname : "";
 }
 
 std::string core_folder() {
@@ -87,7 +94,11 @@ const Entry& find_entry(const char* name) {
   std::string why;
   const Backend* backend = load_by_name(name, why);
   if (const Entry* registered_itself = look_up(r, name)) return *registered_itself;
-  return r.entries.emplace_front(Entry{name, backend, std::move(why)});
+  Entry& entry = r.entries.emplace_front(Entry{name, backend, std::move(why)});
+  if (std::string file = file_of(backend); !file.empty())
+    if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD))
+      entry.about = reinterpret_cast<const char* (*)()>(dlsym(library, kBackendAboutName));
+  return entry;
 }
 
 struct Choice {
@@ -115,6 +126,13 @@ void register_backend(const Backend* backend) {
 }
 
 const Backend* find_backend(const char* name) { return find_entry(name).backend; }
+
+std::string about_backend(const char* name) {
+  const Entry& entry = find_entry(name);
+  return entry.about ? entry.about() : "";
+}
+
+std::string backend_file(const char* name) { return file_of(find_entry(name).backend); }
 
 const Backend* accelerator(const char** why) {
   // Never destroyed, as `why` is handed out.

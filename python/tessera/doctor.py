@@ -1,0 +1,79 @@
+"""`tessera doctor`: what was found on this machine, what was not, and why."""
+
+import os
+import platform
+import sys
+
+
+def _cache_folder():
+    """The folder of compiled kernels, as the CUDA backend chooses it."""
+    if os.environ.get("TESSERA_CACHE_DIR"):
+        return os.environ["TESSERA_CACHE_DIR"]
+    if os.environ.get("XDG_CACHE_HOME"):
+        return os.path.join(os.environ["XDG_CACHE_HOME"], "tessera")
+    return os.path.join(os.path.expanduser("~"), ".cache", "tessera")
+
+
+def _size(folder):
+    count = total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.path.getsize(os.path.join(parent, name))
+                count += 1
+            except OSError:
+                pass  # another process's, and gone by now
+    return f"{count} files, {total / 2**20:.1f} MiB" if count else "empty"
+
+
+def _gib(size):
+    return f"{size / 2**30:.1f} GiB"
+
+
+def _accelerator(torch):
+    _C = torch._C
+    if not torch.cuda.is_available():
+        yield "accelerator", "none: " + _C._cuda_why_unavailable()
+        yield "", "TESSERA_VIRTUAL_GPU=1x2GiB makes one of host memory"
+        return
+    is_virtual = torch.cuda.get_device_properties(0).is_virtual
+    name = "virtual" if is_virtual else "cuda"
+    yield "accelerator", f"{name}, {_C._backend_file(name)}"
+    for index in range(torch.cuda.device_count()):
+        p = torch.cuda.get_device_properties(index)
+        kind = "host memory" if p.is_virtual else f"compute capability {p.major}.{p.minor}"
+        free, total = torch.cuda.mem_get_info(index)
+        yield f"cuda:{index}", f"{p.name}, {kind}, {_gib(free)} free of {_gib(total)}"
+    for line in _C._about_backend(name).splitlines():
+        yield tuple(line.split(": ", 1))
+
+
+def report():
+    """Pairs of a name and what was found."""
+    import tessera as torch
+
+    yield "tessera", f"{torch.__version__}, {os.path.dirname(torch.__file__)}"
+    yield "python", f"{platform.python_version()}, {sys.executable}"
+    yield "system", f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}"
+    try:
+        import numpy
+
+        yield "numpy", numpy.__version__
+    except ImportError:
+        yield "numpy", "not installed; only programs that use it need it"
+    yield "cpu backend", torch._C._backend_file("cpu")
+    for line in torch._C._about_backend("cpu").splitlines():
+        yield tuple(line.split(": ", 1))
+    yield from _accelerator(torch)
+    yield "virtual GPU", os.environ.get("TESSERA_VIRTUAL_GPU") or "off (TESSERA_VIRTUAL_GPU)"
+    libraries = os.environ.get("TESSERA_CUDA_LIBS")
+    yield "CUDA libraries", libraries or "no folders beyond the usual (TESSERA_CUDA_LIBS)"
+    yield "deferral", f"{torch.fuse.mode()} (TESSERA_FUSE=0, 1 or check)"
+    cache = _cache_folder()
+    yield "kernel cache", f"{cache}, {_size(cache)}"
+
+
+def main():
+    for name, found in report():
+        print(f"{name + ':' if name else '':<17}{found}")
+    return 0
