@@ -104,6 +104,24 @@ TEST_F(FuseMemoryTest, PendingWorkRunsBeforeMemoryIsOut) {
   EXPECT_EQ(values(slice(z, 0, 0, 1))[0], 3);
 }
 
+TEST_F(FuseMemoryTest, AFailureInTheMiddleLeavesTheRestPending) {
+  Tensor small = sample({100}, DType::kFloat32, device_), x = megabytes(1, 1);
+  run_all();
+  Tensor first = small + Value(1);
+  Dims wide{30, kMiB / 4};
+  Tensor second = x.expand(wide.span()) + Value(1);  // 30 MiB, in a group of its own
+  void* behind = nullptr;  // taken behind the allocator's back, after the charge
+  ASSERT_TRUE(accelerator()->allocate(0, 50 * kMiB, &behind).ok());
+  EXPECT_ERROR(run_all(), kOutOfMemory, "out of memory");
+  EXPECT_EQ(pending(), 1u);
+  EXPECT_EQ(values(first), values(sample({100}) + Value(1)));
+  EXPECT_ERROR(values(second), kOutOfMemory, "out of memory");
+  EXPECT_EQ(pending(), 1u);
+  ASSERT_TRUE(accelerator()->deallocate(0, behind).ok());
+  EXPECT_EQ(value(second.select(0, 29).select(0, 5)), 2);
+  EXPECT_EQ(pending(), 0u);
+}
+
 TEST_F(FuseMemoryTest, AConsumersOutOfMemoryLeavesPendingWork) {
   Tensor x = megabytes(24, 1), y = x + Value(1);
   Dims wide{2, 24 * kMiB / 4};

@@ -28,6 +28,8 @@ TEST_F(FuseThreadTest, UseFromAnotherThreadSeesTheValue) {
 TEST_F(FuseThreadTest, WorkOfAThreadThatEndedIsThere) {
   Tensor x = sample({64}), y;
   std::thread([&] { y = (x + Value(1)) * Value(2); }).join();
+  EXPECT_EQ(runs(Reason::kThreadExit), 1);
+  EXPECT_EQ(pending(), 0u);
   Tensor z = y - Value(x);
   std::vector<double> want = values(x);
   for (double& v : want) v = rounded((v + 1) * 2 - v, DType::kFloat32);
@@ -58,6 +60,18 @@ TEST_F(FuseThreadTest, TwoThreadsRecordAtOnce) {
     std::vector<double> want = base;
     for (double& v : want) v += kSteps * (t + 1);
     EXPECT_TRUE(close(got[static_cast<size_t>(t)], want, 1e-6)) << t;
+  }
+}
+
+TEST_F(FuseThreadTest, ManyThreadsReadOnePendingValue) {
+  for (int round = 0; round < 50; ++round) {
+    Tensor y = sample({64}) + Value(round), z = y * Value(2);
+    std::vector<std::thread> threads;
+    std::vector<double> got[3];
+    for (auto& g : got) threads.emplace_back([&] { g = values(z); });
+    for (std::thread& t : threads) t.join();
+    double want = rounded((values(sample({64}))[7] + round) * 2, DType::kFloat32);
+    for (auto& g : got) ASSERT_EQ(g.at(7), want);
   }
 }
 
@@ -116,6 +130,28 @@ TEST_F(FuseStreamTest, ASwitchOfStreamsRunsTheOldOnesWork) {
   }
   ASSERT_TRUE(b->stream_synchronize(0, side).ok());
   ASSERT_TRUE(b->stream_destroy(0, side).ok());
+}
+
+// Each thread's device is nearly full all the time, so that recording has to let go of memory while
+// the other records.
+TEST_F(FuseStreamTest, ThreadsShortOfMemory) {
+  if (!gpu_is_virtual()) GTEST_SKIP() << "needs a small device";
+  Dims size{(8 << 20) / 4};
+  std::vector<std::thread> threads;
+  for (int t = 1; t <= 2; ++t) {
+    threads.emplace_back([&, t] {
+      Tensor x = full(size.span(), Scalar(double(t)), DType::kFloat32, device_);
+      for (int i = 0; i < 40; ++i) {
+        try {
+          Tensor y = x + Value(1), z = y * Value(2);
+          ASSERT_EQ(value(slice(z, 0, 5, 6)), 2.0 * (t + 1));
+        } catch (const Error& e) {
+          ASSERT_EQ(e.kind(), ErrorKind::kOutOfMemory) << e.what();
+        }
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
 }
 
 TEST_F(FuseStreamTest, DevicesHaveStreamsOfTheirOwn) {

@@ -138,8 +138,10 @@ void for_each_case(Device device, F f) {
           try {
             result = Tensor(dispatch(*op, a->values).take());
           } catch (const Error& e) {
-            EXPECT_EQ(static_cast<int>(e.kind()), static_cast<int>(ErrorKind::kNotImplemented))
-                << e.what();
+            // Without a body for the dtype, or refused as PyTorch refuses signs of bools.
+            bool refused = e.kind() == ErrorKind::kNotImplemented ||
+                           std::string(e.what()).find("is not supported") != std::string::npos;
+            EXPECT_TRUE(refused) << e.what();
             EXPECT_FALSE(is_floating(dtype)) << e.what();
             continue;
           }

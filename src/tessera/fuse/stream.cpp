@@ -85,6 +85,17 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   RegClass cls = compute_class(*p.op, *p.body, p.common);
   SourceRef source;
   if (source_lines()) [[unlikely]] source = SourceRef::capture(mode() == Mode::kCheck);
+  // Before the lock is taken for good: another thread may record while this one lets go of memory.
+  if (fresh && device_.is_cuda()) {
+    size_t bytes = memory::round_charge(target.nbytes);
+    if (memory::try_charge(device_.index, bytes)) {
+      target.charged = bytes;
+    } else {
+      // It would not fit: let go of what pending work holds, then allocate on the caller's line.
+      run_all(Reason::kMemory);
+      allocate(target);
+    }
+  }
   std::unique_lock lock(mutex_);
   for (;;) {
     Reason reason = Reason::kCount;
@@ -98,18 +109,6 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
     lock.unlock();
     run_all(reason);
     lock.lock();
-  }
-  if (fresh && device_.is_cuda()) {
-    size_t bytes = memory::round_charge(target.nbytes);
-    if (memory::try_charge(device_.index, bytes)) {
-      target.charged = bytes;
-    } else {
-      // It would not fit: let go of what pending work holds, then allocate on the caller's line.
-      lock.unlock();
-      run_all(Reason::kMemory);
-      allocate(target);
-      lock.lock();
-    }
   }
   if (owner_ != std::this_thread::get_id()) {
     owner_ = std::this_thread::get_id();
