@@ -31,6 +31,8 @@ const std::map<std::string, Reference>& references() {
       {"neg", [](const double* s, const double*, std::string_view) { return -s[0]; }},
       {"relu",
        [](const double* s, const double*, std::string_view) { return std::max(s[0], 0.0); }},
+      {"sigmoid",
+       [](const double* s, const double*, std::string_view) { return 1 / (1 + std::exp(-s[0])); }},
       {"_relu_backward",
        [](const double* s, const double*, std::string_view) { return s[1] > 0 ? s[0] : 0.0; }},
       {"gelu",
@@ -126,8 +128,12 @@ void for_each_case(Device device, F f) {
   for (const Op* op : all_ops()) {
     if (op->kind != Kind::kPointwise) continue;
     auto it = references().find(op->name);
-    ASSERT_NE(it, references().end())
-        << op->name << ": add a scalar reference to the table in tests/ops/pointwise_test.cpp";
+    Reference reference = it == references().end() ? nullptr : it->second;
+    // A record's NumPy reference stands in: then the Python tests compare the values. A helper of
+    // some gradient is compared by the gradient check of the operator it belongs to.
+    ASSERT_TRUE(reference || *op->record->reference || op->name[0] == '_')
+        << op->name << ": give the record a reference, or add one to the table in "
+        << "tests/ops/pointwise_test.cpp";
     for (const std::string& text : samples_of(*op)) {
       for (DType dtype : kDTypes) {
         for (Layout layout : kLayouts) {
@@ -145,7 +151,7 @@ void for_each_case(Device device, F f) {
             EXPECT_FALSE(is_floating(dtype)) << e.what();
             continue;
           }
-          f(*op, it->second, dtype, layout, *a, result, build);
+          f(*op, reference, dtype, layout, *a, result, build);
         }
       }
     }
@@ -175,6 +181,7 @@ TEST_P(PointwiseTest, ValuesMatchTheReference) {
   int cases = 0;
   for_each_case(device_, [&](const Op& op, Reference reference, DType dtype, Layout,
                              const Arguments& a, const Tensor& result, auto) {
+    if (!reference) return;
     Expected e = expect(op, reference, dtype, a);
     EXPECT_EQ(result.sizes(), e.shape);
     EXPECT_EQ(result.dtype(), e.dtype);
