@@ -1,9 +1,10 @@
 // The line of Python an operator was called on: a code object and an offset into it.
 #include "source.h"
 
-// Python 3.11 has frames without frame objects, and no public way to look at them.
+// From 3.11 on Python has frames without frame objects. 3.11 has no public way to look at them, and
+// that of 3.12 and 3.13 costs twice as much.
 #include <patchlevel.h>
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030E0000
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #include <internal/pycore_frame.h>
@@ -18,6 +19,9 @@
 
 #include "py.h"
 #include "tessera/base/source.h"
+
+// After Python.h: before 3.11 frames are described here.
+#include <frameobject.h>
 
 namespace tessera::python {
 
@@ -100,20 +104,23 @@ Place place_of(PyFrameObject* frame) {
 
 // The frame that called us, without making a frame object where this Python lets one.
 Place calling_place() {
-#if PY_VERSION_HEX >= 0x030C0000
-#if PY_VERSION_HEX >= 0x030D0000
+#if PY_VERSION_HEX >= 0x030E0000
   _PyInterpreterFrame* frame = PyThreadState_Get()->current_frame;
-#else
-  _PyInterpreterFrame* frame = PyThreadState_Get()->cframe->current_frame;
-#endif
   if (!frame) return {};
   PyObject* code = PyUnstable_InterpreterFrame_GetCode(frame);
   Py_DECREF(code);
   return {reinterpret_cast<PyCodeObject*>(code), PyUnstable_InterpreterFrame_GetLasti(frame)};
 #elif PY_VERSION_HEX >= 0x030B0000
+#if PY_VERSION_HEX >= 0x030D0000
+  _PyInterpreterFrame* frame = PyThreadState_Get()->current_frame;
+  if (!frame || !PyCode_Check(frame->f_executable)) return {};
+  PyCodeObject* code = _PyFrame_GetCode(frame);
+#else
   _PyInterpreterFrame* frame = PyThreadState_Get()->cframe->current_frame;
   if (!frame) return {};
-  return {frame->f_code, _PyInterpreterFrame_LASTI(frame) * static_cast<int>(sizeof(_Py_CODEUNIT))};
+  PyCodeObject* code = frame->f_code;
+#endif
+  return {code, _PyInterpreterFrame_LASTI(frame) * static_cast<int>(sizeof(_Py_CODEUNIT))};
 #else
   PyFrameObject* frame = PyEval_GetFrame();
   return frame ? place_of(frame) : Place{};
