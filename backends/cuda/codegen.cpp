@@ -129,7 +129,9 @@ class GroupText {
     out_ += ") {\n";
     for (int i = 0; i < g_.num_inputs; ++i)
       out_ += std::string("  ") + register_type(reg_class(dtype(i))) + " r" + num(i) + " = " +
-              load_text(dtype(i), "x" + num(i)) + ";\n";
+              (dtype(i) == DType::kFloat16 ? "in_f16(x" + num(i) + ")"
+                                           : load_text(dtype(i), "x" + num(i))) +
+              ";\n";
     for (int i = 0; i < g_.num_instrs; ++i) {
       const Instr& in = g_.instrs[i];
       std::string value;
