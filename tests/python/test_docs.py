@@ -15,6 +15,7 @@ import pytest
 import tessera as torch
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = Path(torch.__file__).absolute().parents[1]
 BLOCK = re.compile(r"^```python([^\n]*)\n(.*?)^```$", re.M | re.S)
 
 
@@ -32,12 +33,13 @@ def blocks():
                 )
 
 
-@pytest.mark.parametrize("code, virtual", blocks())
+@pytest.mark.parametrize("code, virtual", list(blocks()))
 def test_block_runs(code, virtual, tmp_path):
     if os.environ.get("DEVICE", "cpu") != "cpu":
         pytest.skip("blocks choose their device themselves")
     drop = ("TESSERA_VIRTUAL_GPU", "TESSERA_FUSE")
     env = {name: value for name, value in os.environ.items() if name not in drop}
+    env["PYTHONPATH"] = os.pathsep.join([str(PACKAGE), env.get("PYTHONPATH", "")])
     if virtual:
         env["TESSERA_VIRTUAL_GPU"] = "2x2GiB"
     done = subprocess.run(
@@ -49,7 +51,7 @@ def test_block_runs(code, virtual, tmp_path):
 def test_reference_shows_every_public_operator(tmp_path):
     script = ROOT / "tools" / "gen" / "reference.py"
     subprocess.run([sys.executable, script, "--out", tmp_path], check=True)
-    index = (tmp_path / "index.md").read_text()
+    index = (tmp_path / "README.md").read_text()
     for op in torch._C.all_ops():
         if op["name"].startswith("_"):
             continue

@@ -174,8 +174,10 @@ def face_file(ops):
                 f"  Tensor {op.name}_({params}) const {{ return Tensor(op::{op.name}_({rest})); }}"
             )
     # Programs write sizes as {2, 3}, which a span cannot be made from.
-    texts = ("\n".join(lines).replace("std::span<const int64_t>", "Ints")
-             for lines in (methods, functions))
+    texts = (
+        "\n".join(lines).replace("std::span<const int64_t>", "Ints")
+        for lines in (methods, functions)
+    )
     return tuple(HEAD + text + "\n" for text in texts)
 
 

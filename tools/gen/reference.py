@@ -101,7 +101,7 @@ def write_reference(out):
         families.setdefault(record["family"], []).append(record)
     for family, members in families.items():
         write(out / f"{family}.md", page(family, members))
-    write(out / "index.md", index(families))
+    write(out / "README.md", index(families))
     return len(records)
 
 
