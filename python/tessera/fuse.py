@@ -17,7 +17,7 @@ _C._fuse_pass_over(os.path.dirname(__file__) + os.sep)
 def set_source_lines(on=True):
     """Should explain() say which line of the program each operator came from?
 
-    On by default (15 to 20 ns an operator); TESSERA_FUSE_LINES=0 turns it off, except in check
+    On by default (10 to 30 ns an operator); TESSERA_FUSE_LINES=0 turns it off, except in check
     mode.
     """
     _C._fuse_set_source_lines(bool(on))

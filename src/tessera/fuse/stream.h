@@ -176,8 +176,8 @@ Stream& stream_of(Device device);
 enum class Mode : uint8_t { kOff, kOn, kCheck };
 Mode mode();
 void set_mode(Mode m);
-// Is the calling line taken down with each operator? On unless TESSERA_FUSE_LINES=0 (it costs 15 to
-// 20 ns); always in check mode.
+// Is the calling line taken down with each operator? On unless TESSERA_FUSE_LINES=0 (it costs 10 to
+// 30 ns); always in check mode.
 bool source_lines();
 void set_source_lines(bool on);
 // Arms what runs this thread's pending work when it ends.
