@@ -1,10 +1,11 @@
 // The line of Python an operator was called on: a code object and an offset into it.
 #include "source.h"
 
-// From 3.11 on Python has frames without frame objects. 3.11 has no public way to look at them, and
-// that of 3.12 and 3.13 costs twice as much.
+// From 3.11 on Python has frames without frame objects; making the object costs several times what
+// everything else here does. Later versions have a header of another shape: objects there.
 #include <patchlevel.h>
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030E0000
+#define TS_BARE_FRAMES (PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030E0000)
+#if TS_BARE_FRAMES
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #include <internal/pycore_frame.h>
@@ -87,70 +88,69 @@ Entry& entry_of(PyCodeObject* code) {
   return e;
 }
 
-struct Place {
-  PyCodeObject* code = nullptr;  // borrowed from a frame that is running
-  int32_t at = -1;               // in bytes
-};
+// All borrowed: these frames are running.
+#if TS_BARE_FRAMES
+using Frame = _PyInterpreterFrame*;
 
-Place place_of(PyFrameObject* frame) {
-  PyCodeObject* code = PyFrame_GetCode(frame);
-  Py_DECREF(code);
-#if PY_VERSION_HEX >= 0x030B0000
-  return {code, PyFrame_GetLasti(frame)};
-#else
-  return {code, frame->f_lasti * 2};
-#endif
+Frame complete(Frame f) {
+  while (f && _PyFrame_IsIncomplete(f)) f = f->previous;
+  return f;
 }
-
-// The frame that called us, without making a frame object where this Python lets one.
-Place calling_place() {
-#if PY_VERSION_HEX >= 0x030E0000
-  _PyInterpreterFrame* frame = PyThreadState_Get()->current_frame;
-  if (!frame) return {};
-  PyObject* code = PyUnstable_InterpreterFrame_GetCode(frame);
-  Py_DECREF(code);
-  return {reinterpret_cast<PyCodeObject*>(code), PyUnstable_InterpreterFrame_GetLasti(frame)};
-#elif PY_VERSION_HEX >= 0x030B0000
+Frame innermost() {
 #if PY_VERSION_HEX >= 0x030D0000
-  _PyInterpreterFrame* frame = PyThreadState_Get()->current_frame;
-  if (!frame || !PyCode_Check(frame->f_executable)) return {};
-  PyCodeObject* code = _PyFrame_GetCode(frame);
+  return complete(PyThreadState_Get()->current_frame);
 #else
-  _PyInterpreterFrame* frame = PyThreadState_Get()->cframe->current_frame;
-  if (!frame) return {};
-  PyCodeObject* code = frame->f_code;
-#endif
-  return {code, _PyInterpreterFrame_LASTI(frame) * static_cast<int>(sizeof(_Py_CODEUNIT))};
-#else
-  PyFrameObject* frame = PyEval_GetFrame();
-  return frame ? place_of(frame) : Place{};
+  return complete(PyThreadState_Get()->cframe->current_frame);
 #endif
 }
+Frame caller(Frame f) { return complete(f->previous); }
+PyCodeObject* code_of(Frame f) {
+#if PY_VERSION_HEX >= 0x030D0000
+  return _PyFrame_GetCode(f);
+#else
+  return f->f_code;
+#endif
+}
+int32_t offset_in(Frame f) {
+  return _PyInterpreterFrame_LASTI(f) * static_cast<int>(sizeof(_Py_CODEUNIT));
+}
+#else
+using Frame = PyFrameObject*;
 
-// The innermost frame that is not of this package, if there is one.
-Place programs_place(Place inner) {
-  PyRef frame = PyRef::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
-  while (frame) {
-    auto* f = reinterpret_cast<PyFrameObject*>(frame.get());
-    Place p = place_of(f);
-    if (!entry_of(p.code).of_package) return p;
-    frame = PyRef(reinterpret_cast<PyObject*>(PyFrame_GetBack(f)));
-  }
-  return inner;
+Frame innermost() { return PyEval_GetFrame(); }
+Frame caller(Frame f) {
+  Frame back = PyFrame_GetBack(f);
+  Py_XDECREF(back);
+  return back;
 }
+PyCodeObject* code_of(Frame f) {
+  PyCodeObject* code = PyFrame_GetCode(f);
+  Py_DECREF(code);
+  return code;
+}
+int32_t offset_in(Frame f) {
+#if PY_VERSION_HEX >= 0x030B0000
+  return PyFrame_GetLasti(f);
+#else
+  return f->f_lasti * 2;
+#endif
+}
+#endif
 
 void* capture(bool want_line, int32_t* at, int32_t* line) {
   if (!PyGILState_Check()) return nullptr;
-  Place p = calling_place();
-  if (!p.code) return nullptr;
-  Entry* e = &entry_of(p.code);
-  if (e->of_package) [[unlikely]] {
-    p = programs_place(p);
-    e = &entry_of(p.code);
+  Frame frame = innermost();
+  if (!frame) return nullptr;
+  Entry* e = &entry_of(code_of(frame));
+  while (e->of_package) {
+    Frame outer = caller(frame);
+    if (!outer) break;
+    frame = outer;
+    e = &entry_of(code_of(frame));
   }
   e->users.fetch_add(1, std::memory_order_relaxed);
-  *at = p.at;
-  *line = want_line ? PyCode_Addr2Line(p.code, p.at) : -1;
+  *at = offset_in(frame);
+  *line = want_line ? PyCode_Addr2Line(e->code, *at) : -1;
   return e;
 }
 

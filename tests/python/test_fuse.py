@@ -90,6 +90,19 @@ def test_explain_names_the_line(device):
     fuse.set_source_lines(True)
 
 
+def test_lines_of_the_package_are_passed_over(device):
+    fuse.set_mode("on")
+    p = torch.ones(100, device=device, requires_grad=True)
+    p.grad = torch.ones(100, device=device)
+    optimizer = torch.optim.SGD([p], lr=0.5)
+    fuse.run()
+    optimizer.step()
+    fuse.run()
+    here = __file__.rsplit("/", 1)[-1]
+    assert here in fuse.explain() and "sgd.py" not in fuse.explain()
+    assert p.tolist() == [0.5] * 100
+
+
 def test_lines_let_code_go(device):
     """Functions made at run time do not stay because an operator was called in them."""
     import weakref
