@@ -4,14 +4,15 @@
 
 #include <string>
 
-#define TS_CUBLASLT_FUNCTIONS(X)                                                             \
-  X(cublasLtCreate)                                                                          \
-  X(cublasLtMatmul)                                                                          \
-  X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescDestroy) X(cublasLtMatmulDescSetAttribute) \
-      X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy)                           \
-          X(cublasLtMatrixLayoutSetAttribute) X(cublasLtMatmulPreferenceCreate)              \
-              X(cublasLtMatmulPreferenceDestroy) X(cublasLtMatmulPreferenceSetAttribute)     \
-                  X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtGetStatusString)
+#define TS_CUBLASLT_FUNCTIONS(X)                                                               \
+  X(cublasLtCreate)                                                                            \
+  X(cublasLtMatmul)                                                                            \
+  X(cublasLtMatmulDescCreate)                                                                  \
+  X(cublasLtMatmulDescDestroy) X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate) \
+      X(cublasLtMatrixLayoutDestroy) X(cublasLtMatrixLayoutSetAttribute)                       \
+          X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy)                 \
+              X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatmulAlgoGetHeuristic)        \
+                  X(cublasLtGetStatusString)
 
 namespace tessera::cuda {
 

@@ -14,9 +14,10 @@
 #define TS_NVRTC_FUNCTIONS(X)                                                                   \
   X(nvrtcVersion)                                                                               \
   X(nvrtcGetErrorString)                                                                        \
-  X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) X(nvrtcGetProgramLogSize) \
-      X(nvrtcGetProgramLog) X(nvrtcGetPTXSize) X(nvrtcGetPTX) X(nvrtcGetCUBINSize)              \
-          X(nvrtcGetCUBIN) X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs)
+  X(nvrtcCreateProgram)                                                                         \
+  X(nvrtcDestroyProgram) X(nvrtcCompileProgram) X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog) \
+      X(nvrtcGetPTXSize) X(nvrtcGetPTX) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)                   \
+          X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs)
 
 namespace tessera::cuda {
 

@@ -15,6 +15,7 @@ bool any_autocast();
 
 // Casts tensor arguments as the operator's class asks; `keep` owns the casts. Returns false when
 // nothing changed.
-bool cast_arguments(const Op& op, Args args, std::vector<Value>& out, std::vector<TensorBase>& keep);
+bool cast_arguments(const Op& op, Args args, std::vector<Value>& out,
+                    std::vector<TensorBase>& keep);
 
 }  // namespace tessera::amp

@@ -25,8 +25,10 @@ Grads CopySlices::apply(Grads&& grads) {
   into.push_back(op::clone(piece));
   Grads inner = write_->apply(std::move(into));
   Grads out(next.size());
-  if (!inner.empty() && inner[0].defined()) op::copy_(piece, inner[0], false);
-  else op::zero_(piece);
+  if (!inner.empty() && inner[0].defined())
+    op::copy_(piece, inner[0], false);
+  else
+    op::zero_(piece);
   out[0] = grad;
   for (size_t i = 1; i < out.size() && i < inner.size(); ++i) out[i] = inner[i];
   return out;

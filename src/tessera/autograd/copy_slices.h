@@ -4,8 +4,8 @@
 
 namespace tessera::autograd {
 
-// Result 0 is the base after the write. `write` is the node of the operator that wrote the view; its
-// edge 0 was the view's old value. The piece's gradient goes through `write`, the rest passes.
+// Result 0 is the base after the write. `write` is the node of the operator that wrote the view;
+// its edge 0 was the view's old value. The piece's gradient goes through `write`, the rest passes.
 class CopySlices final : public Node {
  public:
   CopySlices(const TensorBase& base, std::vector<ViewStep> steps, Ref<Node> write);

@@ -67,8 +67,8 @@ class Engine {
       Ref<Node> node = ready_.top().node;
       ready_.pop();
       Grads grads = std::move(waiting_[node.get()].grads);
-      bool any = std::any_of(grads.begin(), grads.end(),
-                             [](const TensorBase& g) { return g.defined(); });
+      bool any =
+          std::any_of(grads.begin(), grads.end(), [](const TensorBase& g) { return g.defined(); });
       bool accumulate = node->next.empty() && !captures_.empty();  // grad() leaves .grad alone
       Grads out(node->next.size());
       if (any && !accumulate) {

@@ -33,10 +33,11 @@ void set_requires_grad(const TensorBase& t, bool value) {
   TS_CHECK(!value || is_floating(t.dtype()),
            "only Tensors of floating point and complex dtype can require gradients");
   if (!value && !is_leaf(t))
-    raise(ErrorKind::kRuntime,
-          "you can only change requires_grad flags of leaf variables. If you want to use a computed "
-          "variable in a subgraph that doesn't require differentiation use var_no_grad = "
-          "var.detach().");
+    raise(
+        ErrorKind::kRuntime,
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+        "variable in a subgraph that doesn't require differentiation use var_no_grad = "
+        "var.detach().");
   if (is_leaf(t)) t.impl()->requires_grad = value;
 }
 
@@ -83,8 +84,8 @@ void set_history(const TensorBase& t, Ref<Node> node, uint32_t output) {
   t.impl()->requires_grad = true;
 }
 
-// A view whose base was written in place since has a graph of its own no longer: its values now come
-// from the base's new history, through the same steps.
+// A view whose base was written in place since has a graph of its own no longer: its values now
+// come from the base's new history, through the same steps.
 static void refresh_view(const TensorBase& t) {
   Meta* m = try_meta(t);
   if (!m || !m->base.defined()) return;

@@ -66,17 +66,20 @@ SavedTensor::SavedTensor(const TensorBase& t, bool is_output) : is_output_(is_ou
 
 TensorBase SavedTensor::unpack(const Node* owner, const char* op_name) const {
   uint32_t now = data_.storage().version.load(std::memory_order_relaxed);
-  TS_CHECK(now == version_,
-           "one of the variables needed for gradient computation has been modified by an inplace "
-           "operation: [",
-           data_.dtype(), " ", data_.sizes(), "], which ", op_name, " saved, is at version ", now,
-           "; expected version ", version_,
-           " instead. Hint: enable anomaly detection to find the operation that failed to compute its "
-           "gradient, with torch.autograd.set_detect_anomaly(True).");
+  TS_CHECK(
+      now == version_,
+      "one of the variables needed for gradient computation has been modified by an inplace "
+      "operation: [",
+      data_.dtype(), " ", data_.sizes(), "], which ", op_name, " saved, is at version ", now,
+      "; expected version ", version_,
+      " instead. Hint: enable anomaly detection to find the operation that failed to compute its "
+      "gradient, with torch.autograd.set_detect_anomaly(True).");
   if (is_leaf_) return data_;
   TensorBase t = alias(data_, data_.sizes(), data_.strides(), data_.storage_offset());
-  if (is_output_) set_history(t, Ref<Node>::share(const_cast<Node*>(owner)), 0);
-  else if (edge_.node) set_history(t, edge_.node, edge_.output);
+  if (is_output_)
+    set_history(t, Ref<Node>::share(const_cast<Node*>(owner)), 0);
+  else if (edge_.node)
+    set_history(t, edge_.node, edge_.output);
   return t;
 }
 

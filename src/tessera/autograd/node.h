@@ -10,7 +10,7 @@ namespace tessera::autograd {
 class Node;
 
 struct Edge {
-  Ref<Node> node;      // null: no gradient wanted
+  Ref<Node> node;       // null: no gradient wanted
   uint32_t output = 0;  // which of the node's results
 };
 
@@ -68,14 +68,14 @@ class OpNode final : public Node {
  private:
   const Op& op_;
   std::string name_;
-  std::vector<Value> args_;           // tensors only as tags
-  std::vector<SavedTensor> saved_;    // beside args_, where saved
+  std::vector<Value> args_;         // tensors only as tags
+  std::vector<SavedTensor> saved_;  // beside args_, where saved
   std::vector<Dims> shapes_;
   std::vector<DType> dtypes_;
-  std::vector<Dims> ints_;            // owned copies of lists in args_
+  std::vector<Dims> ints_;  // owned copies of lists in args_
   std::vector<std::string> strings_;
   SavedTensor result_;
-  std::vector<int> tensor_args_;      // argument index of each edge
+  std::vector<int> tensor_args_;  // argument index of each edge
   bool released_ = false;
 };
 
@@ -112,7 +112,7 @@ struct Meta final : AutogradMeta {
   bool base_requires_grad() const override;
 };
 
-Meta& meta_of(const TensorBase& t);             // made on demand
+Meta& meta_of(const TensorBase& t);  // made on demand
 Meta* try_meta(const TensorBase& t);
 bool is_leaf(const TensorBase& t);
 // Where the gradient of `t` goes; regenerates the graph of a view whose base was written.

@@ -32,8 +32,8 @@ Device parse_device(const std::string& text) {
     return Device{DeviceType::kCPU, 0};
   }
   if (kind == "cuda") return Device{DeviceType::kCUDA, static_cast<int16_t>(index)};
-  raise(ErrorKind::kRuntime, cat("Expected one of cpu, cuda device type at start of device string: ",
-                                 kind));
+  raise(ErrorKind::kRuntime,
+        cat("Expected one of cpu, cuda device type at start of device string: ", kind));
 }
 
 }  // namespace tessera

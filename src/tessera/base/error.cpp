@@ -9,9 +9,9 @@ void raise(ErrorKind kind, std::string message) { throw Error(kind, std::move(me
 
 void raise_internal(const char* expression, const char* file, int line,
                     const std::string& message) {
-  raise(ErrorKind::kInternal, cat("internal error in Tessera (a bug, please report it): ", expression,
-                                  " failed at ", file, ":", line, message.empty() ? "" : ": ",
-                                  message));
+  raise(ErrorKind::kInternal,
+        cat("internal error in Tessera (a bug, please report it): ", expression, " failed at ",
+            file, ":", line, message.empty() ? "" : ": ", message));
 }
 
 namespace detail {

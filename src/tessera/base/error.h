@@ -43,7 +43,9 @@ void append(std::string& out, double v);
 inline void append(std::string& out, int v) { append(out, int64_t{v}); }
 inline void append(std::string& out, unsigned v) { append(out, uint64_t{v}); }
 inline void append(std::string& out, long long v) { append(out, static_cast<int64_t>(v)); }
-inline void append(std::string& out, unsigned long long v) { append(out, static_cast<uint64_t>(v)); }
+inline void append(std::string& out, unsigned long long v) {
+  append(out, static_cast<uint64_t>(v));
+}
 inline void append(std::string& out, float v) { append(out, double{v}); }
 inline void append(std::string& out, bool v) { out += v ? "True" : "False"; }
 }  // namespace detail
@@ -60,9 +62,9 @@ std::string cat(const Args&... args) {
 
 }  // namespace tessera
 
-#define TS_CHECK_KIND(kind, cond, ...)                                  \
-  do {                                                                  \
-    if (!(cond)) [[unlikely]]                                           \
+#define TS_CHECK_KIND(kind, cond, ...)                                           \
+  do {                                                                           \
+    if (!(cond)) [[unlikely]]                                                    \
       ::tessera::raise(::tessera::ErrorKind::kind, ::tessera::cat(__VA_ARGS__)); \
   } while (0)
 #define TS_CHECK(cond, ...) TS_CHECK_KIND(kRuntime, cond, __VA_ARGS__)
@@ -70,8 +72,8 @@ std::string cat(const Args&... args) {
 #define TS_CHECK_TYPE(cond, ...) TS_CHECK_KIND(kType, cond, __VA_ARGS__)
 #define TS_CHECK_INDEX(cond, ...) TS_CHECK_KIND(kIndex, cond, __VA_ARGS__)
 #define TS_CHECK_IMPLEMENTED(cond, ...) TS_CHECK_KIND(kNotImplemented, cond, __VA_ARGS__)
-#define TS_ASSERT(cond, ...)                                                               \
-  do {                                                                                     \
-    if (!(cond)) [[unlikely]]                                                              \
+#define TS_ASSERT(cond, ...)                                                                \
+  do {                                                                                      \
+    if (!(cond)) [[unlikely]]                                                               \
       ::tessera::raise_internal(#cond, __FILE__, __LINE__, ::tessera::cat("" __VA_ARGS__)); \
   } while (0)

@@ -15,8 +15,8 @@ namespace {
 
 // Dense, same dtype, different devices.
 void copy_across(const TensorBase& dst, const TensorBase& src) {
-  fuse::ensure_readable(src, src.device().is_cuda() ? fuse::Reason::kHostRead
-                                                    : fuse::Reason::kConsumer);
+  fuse::ensure_readable(src,
+                        src.device().is_cuda() ? fuse::Reason::kHostRead : fuse::Reason::kConsumer);
   fuse::ensure_writable(dst);
   if (dst.numel() == 0) return;
   BlockingScope scope;

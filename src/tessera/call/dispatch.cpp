@@ -62,7 +62,8 @@ Outputs dispatch_casted(const Op& op, Args args) {
     }
     if (out[0].is_same(self)) return out;
     if (autograd::grad_enabled()) autograd::track_view(out[0], self, op, args);
-    if (gradient) autograd::set_history(out[0], Ref<autograd::Node>::adopt(new OpNode(op, args)), 0);
+    if (gradient)
+      autograd::set_history(out[0], Ref<autograd::Node>::adopt(new OpNode(op, args)), 0);
     return out;
   }
   if (op.writes_self) return run_in_place(op, args, gradient);
@@ -72,7 +73,8 @@ Outputs dispatch_casted(const Op& op, Args args) {
   node->num_outputs = static_cast<uint32_t>(out.size());
   for (int i = 0; i < out.size(); ++i)
     if (out[i].defined() && is_floating(out[i].dtype()))
-      autograd::set_history(out[i], Ref<autograd::Node>::share(node.get()), static_cast<uint32_t>(i));
+      autograd::set_history(out[i], Ref<autograd::Node>::share(node.get()),
+                            static_cast<uint32_t>(i));
   if (op.saves_result) node->save_result(out[0]);
   return out;
 }
@@ -138,9 +140,10 @@ TensorBase dispatch_inplace(const Op& op, Args args) {
 
 TensorBase dispatch_out(const Op& op, Args args, const TensorBase& out) {
   bool gradient = autograd::grad_enabled() && out.requires_grad();
-  TS_CHECK(!gradient && !wants_gradient(op, args), op.name,
-           "(): functions with out=... arguments don't support automatic differentiation, but one of "
-           "the arguments requires grad.");
+  TS_CHECK(
+      !gradient && !wants_gradient(op, args), op.name,
+      "(): functions with out=... arguments don't support automatic differentiation, but one of "
+      "the arguments requires grad.");
   if (op.kind == Kind::kPointwise) return call_pointwise(op, args, Target::kOut, out);
   TensorBase result = dispatch(op, args).take();
   TS_CHECK(can_cast(result.dtype(), out.dtype()), "result type ", dtype_title(result.dtype()),
@@ -177,8 +180,8 @@ void check_same_device(const Op& op, Args args) {
                           : cat("Move one of them with .to(...) first");
     raise(ErrorKind::kRuntime,
           cat("Expected all tensors to be on the same device, but found at least two devices, ",
-              first->device(), " and ", t.device(), "! In ", op.name, "(): ",
-              describe(first_arg, *first), ", ", describe(i, t), ". ", fix));
+              first->device(), " and ", t.device(), "! In ", op.name,
+              "(): ", describe(first_arg, *first), ", ", describe(i, t), ". ", fix));
   }
 }
 

@@ -55,7 +55,8 @@ Dims reduced_dims(const Call& call, int arg, int ndim) {
     for (int64_t d : call.args[arg].ints) dims.push_back(wrap_dim(d, ndim));
   std::sort(dims.begin(), dims.end());
   for (size_t i = 1; i < dims.size(); ++i)
-    TS_CHECK(dims[i] != dims[i - 1], "dim ", dims[i], " appears multiple times in the list of dims");
+    TS_CHECK(dims[i] != dims[i - 1], "dim ", dims[i],
+             " appears multiple times in the list of dims");
   if (ndim == 0) return {};
   if (dims.empty())
     for (int d = 0; d < ndim; ++d) dims.push_back(d);

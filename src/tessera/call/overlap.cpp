@@ -9,9 +9,10 @@
 namespace tessera {
 
 void check_writable(const Op&, const TensorBase& target) {
-  TS_CHECK(target.is_contiguous() || !has_internal_overlap(target.sizes(), target.strides()),
-           "unsupported operation: more than one element of the written-to tensor refers to a single "
-           "memory location. Please clone() the tensor before performing the operation.");
+  TS_CHECK(
+      target.is_contiguous() || !has_internal_overlap(target.sizes(), target.strides()),
+      "unsupported operation: more than one element of the written-to tensor refers to a single "
+      "memory location. Please clone() the tensor before performing the operation.");
 }
 
 namespace {
@@ -47,9 +48,10 @@ bool needs_copy_before_write(const Op&, const TensorBase& source, const TensorBa
   Range a = bytes_of(source);
   Range b = bytes_of(target);
   if (a.last <= b.first || b.last <= a.first) return false;
-  TS_CHECK(!(dense(source) && dense(target)),
-           "unsupported operation: some elements of the input tensor and the written-to tensor refer "
-           "to a single memory location. Please clone() the tensor before performing the operation.");
+  TS_CHECK(
+      !(dense(source) && dense(target)),
+      "unsupported operation: some elements of the input tensor and the written-to tensor refer "
+      "to a single memory location. Please clone() the tensor before performing the operation.");
   return true;  // PyTorch lets these pass and may read what it has written: we do not
 }
 
@@ -80,16 +82,26 @@ Scalar read_scalar(const TensorBase& t) {
     return v;
   };
   switch (t.dtype()) {
-    case DType::kBool: return Scalar(get(uint8_t{}) != 0);
-    case DType::kUInt8: return Scalar(int64_t{get(uint8_t{})});
-    case DType::kInt8: return Scalar(int64_t{get(int8_t{})});
-    case DType::kInt16: return Scalar(int64_t{get(int16_t{})});
-    case DType::kInt32: return Scalar(int64_t{get(int32_t{})});
-    case DType::kInt64: return Scalar(get(int64_t{}));
-    case DType::kFloat16: return Scalar(double{half_to_float(get(uint16_t{}))});
-    case DType::kBFloat16: return Scalar(double{bfloat16_to_float(get(uint16_t{}))});
-    case DType::kFloat32: return Scalar(double{get(float{})});
-    case DType::kFloat64: return Scalar(get(double{}));
+    case DType::kBool:
+      return Scalar(get(uint8_t{}) != 0);
+    case DType::kUInt8:
+      return Scalar(int64_t{get(uint8_t{})});
+    case DType::kInt8:
+      return Scalar(int64_t{get(int8_t{})});
+    case DType::kInt16:
+      return Scalar(int64_t{get(int16_t{})});
+    case DType::kInt32:
+      return Scalar(int64_t{get(int32_t{})});
+    case DType::kInt64:
+      return Scalar(get(int64_t{}));
+    case DType::kFloat16:
+      return Scalar(double{half_to_float(get(uint16_t{}))});
+    case DType::kBFloat16:
+      return Scalar(double{bfloat16_to_float(get(uint16_t{}))});
+    case DType::kFloat32:
+      return Scalar(double{get(float{})});
+    case DType::kFloat64:
+      return Scalar(get(double{}));
   }
   return Scalar();
 }

@@ -6,8 +6,8 @@ namespace tessera {
 
 // Raises for a target whose elements share memory.
 void check_writable(const Op& op, const TensorBase& target);
-// Does `source` lie, element for element, elsewhere in the memory being written? Raises in the cases
-// PyTorch refuses; true when the source has to be copied first.
+// Does `source` lie, element for element, elsewhere in the memory being written? Raises in the
+// cases PyTorch refuses; true when the source has to be copied first.
 bool needs_copy_before_write(const Op& op, const TensorBase& source, const TensorBase& target);
 // A fresh dense copy, run at once or deferred like any operator.
 TensorBase copy_of(const TensorBase& t);

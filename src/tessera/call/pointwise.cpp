@@ -24,8 +24,10 @@ void collect(const Op& op, Args args, Pointwise& p) {
     switch (op.args[i].type) {
       case ArgSpec::Type::kTensor:
       case ArgSpec::Type::kTensorOrScalar:
-        if (v.is_tensor()) p.sources[p.num_sources++].tensor = v.tensor;
-        else if (v.is_scalar()) p.sources[p.num_sources++].immediate = v.scalar;
+        if (v.is_tensor())
+          p.sources[p.num_sources++].tensor = v.tensor;
+        else if (v.is_scalar())
+          p.sources[p.num_sources++].immediate = v.scalar;
         break;
       case ArgSpec::Type::kScalar:
       case ArgSpec::Type::kFloat:
@@ -122,8 +124,10 @@ Dims shape_of(const Pointwise& p) {
   for (int k = 0; k < p.num_sources; ++k) {
     const TensorBase* t = p.sources[k].tensor;
     if (!t) continue;
-    if (first) shape = t->sizes();
-    else if (!(t->sizes() == shape)) shape = broadcast_shapes(shape, t->sizes());
+    if (first)
+      shape = t->sizes();
+    else if (!(t->sizes() == shape))
+      shape = broadcast_shapes(shape, t->sizes());
     first = false;
   }
   return shape;
@@ -239,8 +243,10 @@ void pointwise_into(const Op& op, const PointwiseBody& body, Args sources, DType
   p.shape = &out.sizes();
   c.device = out.device();
   for (const Value& v : sources) {
-    if (v.is_tensor()) p.sources[p.num_sources++].tensor = v.tensor;
-    else p.sources[p.num_sources++].immediate = v.scalar;
+    if (v.is_tensor())
+      p.sources[p.num_sources++].tensor = v.tensor;
+    else
+      p.sources[p.num_sources++].immediate = v.scalar;
   }
   run(c, out, true);
 }

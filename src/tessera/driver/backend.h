@@ -13,10 +13,10 @@ inline constexpr uint32_t kBackendAbi = 1;
 enum class Code : int32_t {
   kOk = 0,
   kOutOfMemory = 1,
-  kNotReady = 2,        // a query: the work is still running
-  kUnsupported = 3,     // this backend has no such kernel, dtype or feature
-  kInvalid = 4,         // the data was wrong (an index out of range): the message names it
-  kDeviceFault = 5,     // sticky: the device cannot be used any more
+  kNotReady = 2,     // a query: the work is still running
+  kUnsupported = 3,  // this backend has no such kernel, dtype or feature
+  kInvalid = 4,      // the data was wrong (an index out of range): the message names it
+  kDeviceFault = 5,  // sticky: the device cannot be used any more
   kFailed = 6,
 };
 

@@ -43,8 +43,9 @@ Device resolve_device(Device d) {
     accelerator(&why);
     raise(ErrorKind::kRuntime, cat("CUDA is not available: ", why ? why : "no device was found"));
   }
-  TS_CHECK(d.index < device_count(), "CUDA error: invalid device ordinal: ", d, " was asked for, and ",
-           device_count(), device_count() == 1 ? " device exists" : " devices exist");
+  TS_CHECK(d.index < device_count(), "CUDA error: invalid device ordinal: ", d,
+           " was asked for, and ", device_count(),
+           device_count() == 1 ? " device exists" : " devices exist");
   return d;
 }
 

@@ -42,10 +42,11 @@ struct PointwiseBody {
 // One reduction, as map / combine / finish over an accumulator of type A.
 struct ReduceBody {
   const char* name;
-  const char* map_text;      // of `a`: what one element contributes
-  const char* combine_text;  // of `x`, `y`: two partial results to one; associative in exact arithmetic
-  const char* finish_text;   // of `x` and `n`, the number of elements reduced (an A)
-  const char* init_text;     // the neutral element
+  const char* map_text;  // of `a`: what one element contributes
+  const char*
+      combine_text;  // of `x`, `y`: two partial results to one; associative in exact arithmetic
+  const char* finish_text;  // of `x` and `n`, the number of elements reduced (an A)
+  const char* init_text;    // the neutral element
   struct Loops {
     // A dense or strided run of n elements into one partial result, in the fixed tree.
     void (*run)(void* acc, const void* in, int64_t n);
@@ -70,9 +71,9 @@ struct Source {
 struct Instr {
   enum class Kind : uint8_t { kBody, kConvert };
   Kind kind;
-  RegClass cls;          // kBody: T.  kConvert: class of the source
-  RegClass result_cls;   // class of the result register
-  DType round_to;        // the result is rounded to this dtype (its class is result_cls)
+  RegClass cls;         // kBody: T.  kConvert: class of the source
+  RegClass result_cls;  // class of the result register
+  DType round_to;       // the result is rounded to this dtype (its class is result_cls)
   uint8_t num_sources;
   uint8_t num_scalars;
   uint16_t first_scalar;  // in GroupProgram::immediates, of class cls
@@ -80,7 +81,8 @@ struct Instr {
   Source sources[kMaxSources];
 };
 
-// Memory a group reads or writes. Strides are in elements, one per dimension of the iteration space.
+// Memory a group reads or writes. Strides are in elements, one per dimension of the iteration
+// space.
 struct Operand {
   void* data;
   DType dtype;
@@ -115,10 +117,10 @@ struct GroupProgram {
 // of the operand alone. Identity producer today; a group joins here in the second step.
 struct ReduceProgram {
   const ReduceBody* body;
-  RegClass cls;             // accumulator
-  int kept_ndim;            // dimensions of the result, row-major
+  RegClass cls;   // accumulator
+  int kept_ndim;  // dimensions of the result, row-major
   const int64_t* kept_sizes;
-  int reduced_ndim;         // dimensions reduced away, row-major
+  int reduced_ndim;  // dimensions reduced away, row-major
   const int64_t* reduced_sizes;
   int64_t kept_numel;
   int64_t reduced_numel;
@@ -126,7 +128,7 @@ struct ReduceProgram {
   DType in_dtype;
   const int64_t* in_kept_strides;
   const int64_t* in_reduced_strides;
-  void* out;                // dense, row-major over the kept dimensions
+  void* out;  // dense, row-major over the kept dimensions
   DType out_dtype;
 };
 

@@ -129,10 +129,11 @@ void compare_stored(Device device, Exec exec, const PendingOp& op, const Dims& s
   size_t at = 0;
   while (std::memcmp(&got[at * item], &want[at * item], item) == 0) ++at;
   std::string report =
-      cat("TESSERA_FUSE=check: the fused result differs from the unfused one\nvalue v", op.id, " of ",
-          op.op->name, ", element ", at, ": fused ", hex(&got[at * item], item), ", unfused ",
-          hex(&want[at * item], item), "\n", description);
-  std::string file = cat("tessera_fuse_mismatch_", static_cast<int64_t>(getpid()), "_", op.id, ".txt");
+      cat("TESSERA_FUSE=check: the fused result differs from the unfused one\nvalue v", op.id,
+          " of ", op.op->name, ", element ", at, ": fused ", hex(&got[at * item], item),
+          ", unfused ", hex(&want[at * item], item), "\n", description);
+  std::string file =
+      cat("tessera_fuse_mismatch_", static_cast<int64_t>(getpid()), "_", op.id, ".txt");
   std::ofstream(file) << report;
   raise(ErrorKind::kInternal, cat(report, "written to ", file));
 }

@@ -4,8 +4,8 @@
 
 namespace tessera::fuse {
 
-// Compares what a fused group stored with the unfused reference; on a difference writes a reproducer
-// beside the working directory and raises.
+// Compares what a fused group stored with the unfused reference; on a difference writes a
+// reproducer beside the working directory and raises.
 void compare_stored(Device device, Exec exec, const PendingOp& op, const Dims& shape,
                     const TensorBase& reference, const std::string& description);
 

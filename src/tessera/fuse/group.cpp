@@ -18,8 +18,8 @@ GroupRunner::Slot& GroupRunner::slot_of(Storage& s) {
   return slots_[s.slot];
 }
 
-// See Note [Grouping]. Writers of a storage are in groups that never fall, so the last one stands for
-// all.
+// See Note [Grouping]. Writers of a storage are in groups that never fall, so the last one stands
+// for all.
 int GroupRunner::lowest_group(const PendingOp& op) {
   int lowest = 0;
   for (int k = 0; k < op.num_sources; ++k) {  // reads after writes

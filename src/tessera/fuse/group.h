@@ -3,10 +3,10 @@
 // Note [Grouping]
 // Operators are taken in program order. Each has a lowest group it may join: a source that is the
 // result of an operator in group g allows g itself (the value stays in a register) if the shapes
-// agree; any other read of a storage written in group g needs g + 1; a write needs the group of every
-// earlier reader and writer of the same elements in the same places, and one more where the places
-// differ. It then joins the first group from there on with its shape and room for its operands.
-// Groups run in order, so every edge holds.
+// agree; any other read of a storage written in group g needs g + 1; a write needs the group of
+// every earlier reader and writer of the same elements in the same places, and one more where the
+// places differ. It then joins the first group from there on with its shape and room for its
+// operands. Groups run in order, so every edge holds.
 #pragma once
 #include <vector>
 
@@ -17,9 +17,9 @@ namespace tessera::fuse {
 struct Group {
   const Dims* shape;
   int64_t numel;
-  std::vector<PendingOp*> ops;  // in program order
+  std::vector<PendingOp*> ops;                // in program order
   std::vector<const PendingOperand*> inputs;  // distinct places in memory it reads
-  int outputs;                  // results somebody outside owns
+  int outputs;                                // results somebody outside owns
 };
 
 // One per stream; its buffers are kept from run to run.

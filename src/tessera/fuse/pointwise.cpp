@@ -8,9 +8,9 @@ RegClass compute_class(const Op& op, const PointwiseBody& body, DType common) {
   RegClass cls = reg_class(common);
   if (body.tiles[0][static_cast<int>(cls)]) return cls;
   // Integers hold bools: the sum of two is their "or" once rounded to bool again.
-  if (cls == RegClass::kB8 && body.tiles[0][static_cast<int>(RegClass::kI64)]) return RegClass::kI64;
-  raise(ErrorKind::kNotImplemented,
-        cat("\"", op.name, "\" is not implemented for ", common));
+  if (cls == RegClass::kB8 && body.tiles[0][static_cast<int>(RegClass::kI64)])
+    return RegClass::kI64;
+  raise(ErrorKind::kNotImplemented, cat("\"", op.name, "\" is not implemented for ", common));
 }
 
 uint16_t ProgramBuilder::convert(Source s, DType from, DType to) {
@@ -97,8 +97,7 @@ uint16_t ProgramBuilder::lower(const PointwiseBody& body, RegClass cls, DType co
   i.body = &body;
   for (int k = 0; k < num_sources; ++k) i.sources[k] = converted[k];
   uint16_t value = static_cast<uint16_t>(num_instrs++);
-  if (!in_place_class)
-    value = convert({SourceKind::kValue, value}, natural_dtype(made), result);
+  if (!in_place_class) value = convert({SourceKind::kValue, value}, natural_dtype(made), result);
   if (result != out) value = convert({SourceKind::kValue, value}, result, out);
   return value;
 }
@@ -175,9 +174,8 @@ void run_now(const Pointwise& p, const TensorBase& out) {
                            p.scalars, p.num_scalars);
 
   GroupOutput output{{out.raw(), out.dtype(), nullptr}, value};
-  GroupProgram program{1,       nullptr,          out.numel(),  num_inputs,   inputs,
-                       b.num_instrs, instrs,      1,            &output,      b.num_immediates,
-                       immediates,   immediate_cls};
+  GroupProgram program{1,      nullptr, out.numel(), num_inputs,       inputs,     b.num_instrs,
+                       instrs, 1,       &output,     b.num_immediates, immediates, immediate_cls};
   const Backend& backend = backend_of(out.device());
   if (dense) {
     int64_t size = out.numel();

@@ -36,7 +36,8 @@ struct LoweredSource {
   Scalar scalar;
 };
 
-// Appends instructions to arrays the caller provides. At most kMaxInstrsPerOp are used per operator.
+// Appends instructions to arrays the caller provides. At most kMaxInstrsPerOp are used per
+// operator.
 inline constexpr int kMaxInstrsPerOp = 2 * kMaxSources + 3;
 inline constexpr int kMaxImmediatesPerOp = kMaxSources + kMaxScalars;
 struct ProgramBuilder {

@@ -10,14 +10,15 @@ namespace tessera::fuse {
 namespace {
 
 char* address_of(const PendingOperand& o) {
-  return static_cast<char*>(o.storage->data) +
-         o.offset * static_cast<int64_t>(itemsize(o.dtype));
+  return static_cast<char*>(o.storage->data) + o.offset * static_cast<int64_t>(itemsize(o.dtype));
 }
 
 // Effective strides of an operand over the group's shape.
 void set_strides(Dims& to, const PendingOperand& o, const Dims& shape) {
-  if (o.dense) to = contiguous_strides(shape);
-  else to = o.strides;
+  if (o.dense)
+    to = contiguous_strides(shape);
+  else
+    to = o.strides;
 }
 
 }  // namespace
@@ -106,8 +107,10 @@ void GroupRunner::run_group(const Group& g) {
   Device device = stream_.device_;
   Exec exec = device.is_cpu() ? Exec{0, nullptr} : Exec{device.index, stream_.stream_};
   Status status = backend_of(device).run_group(exec, &program);
-  if (status.code == Code::kUnsupported && n > 1) run_one_by_one(g);
-  else check(status, "a fused group");
+  if (status.code == Code::kUnsupported && n > 1)
+    run_one_by_one(g);
+  else
+    check(status, "a fused group");
   explain(g);
   if (reference.empty()) return;
   for (size_t k = 0; k < g.ops.size(); ++k)
@@ -119,7 +122,7 @@ void GroupRunner::explain(const Group& g) {
   bool opens = true;
   for (PendingOp* op : g.ops) {
     if (!op->live) continue;
-    Stream::Line line{op->op,   op->id, {},      op->num_sources,      op->out.dtype,
+    Stream::Line line{op->op,    op->id, {},      op->num_sources,      op->out.dtype,
                       op->store, opens,  g.numel, std::move(op->source)};
     for (int k = 0; k < op->num_sources; ++k)
       line.sources[k] = op->immediate[k] ? -2 : op->sources[k].value;

@@ -11,9 +11,9 @@ namespace tessera::fuse {
 
 const char* reason_name(Reason r) {
   static constexpr const char* names[] = {
-      "host read",   "consumer", "write", "exposed", "thread",  "thread exit",   "fork",
-      "stream",      "record stream", "event",    "sync",  "memory",  "op cap",  "input cap",
-      "byte budget", "user",
+      "host read", "consumer",  "write",         "exposed", "thread", "thread exit",
+      "fork",      "stream",    "record stream", "event",   "sync",   "memory",
+      "op cap",    "input cap", "byte budget",   "user",
   };
   static_assert(std::size(names) == static_cast<size_t>(Reason::kCount));
   return names[static_cast<int>(r)];
@@ -84,7 +84,8 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   StreamHandle current = device_.is_cpu() ? nullptr : current_stream(device_.index);
   RegClass cls = compute_class(*p.op, *p.body, p.common);
   SourceRef source;
-  if (source_lines()) [[unlikely]] source = SourceRef::capture(mode() == Mode::kCheck);
+  if (source_lines()) [[unlikely]]
+    source = SourceRef::capture(mode() == Mode::kCheck);
   // Before the lock is taken for good: another thread may record while this one lets go of memory.
   if (fresh && device_.is_cuda()) {
     size_t bytes = memory::round_charge(target.nbytes);
@@ -100,10 +101,14 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   for (;;) {
     Reason reason = Reason::kCount;
     if (!ops_.empty()) {
-      if (owner_ != std::this_thread::get_id()) reason = Reason::kThread;
-      else if (stream_ != current) reason = Reason::kStream;
-      else if (ops_.size() >= static_cast<size_t>(kOpCap)) reason = Reason::kOpCap;
-      else if (kept_bytes_ > kByteBudget) reason = Reason::kByteBudget;
+      if (owner_ != std::this_thread::get_id())
+        reason = Reason::kThread;
+      else if (stream_ != current)
+        reason = Reason::kStream;
+      else if (ops_.size() >= static_cast<size_t>(kOpCap))
+        reason = Reason::kOpCap;
+      else if (kept_bytes_ > kByteBudget)
+        reason = Reason::kByteBudget;
     }
     if (reason == Reason::kCount) break;
     lock.unlock();
@@ -132,8 +137,10 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   for (int k = 0; k < p.num_scalars; ++k) op.scalars[k] = p.scalars[k];
   for (int k = 0; k < p.num_sources; ++k) {
     op.immediate[k] = p.sources[k].tensor == nullptr;
-    if (op.immediate[k]) op.immediates[k] = p.sources[k].immediate;
-    else add_operand(op.sources[k], *p.sources[k].tensor, op.shape, false);
+    if (op.immediate[k])
+      op.immediates[k] = p.sources[k].immediate;
+    else
+      add_operand(op.sources[k], *p.sources[k].tensor, op.shape, false);
   }
   add_operand(op.out, out, op.shape, true);
   target.writer = &op;
@@ -302,8 +309,10 @@ std::string Stream::last_run_text() const {
     text += cat("  v", l.id, " = ", l.op->name, "(");
     for (int k = 0; k < l.num_sources; ++k) {
       if (k) text += ", ";
-      if (l.sources[k] >= 0) text += cat("v", l.sources[k]);
-      else text += l.sources[k] == -1 ? "load" : "number";
+      if (l.sources[k] >= 0)
+        text += cat("v", l.sources[k]);
+      else
+        text += l.sources[k] == -1 ? "load" : "number";
     }
     text += cat(") : ", dtype_name(l.dtype), l.stored ? "  -> stored" : "");
     if (l.source) text += cat("  # ", l.source.text());

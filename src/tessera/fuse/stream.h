@@ -1,11 +1,12 @@
 // The pending stream of a device: operators recorded and not run yet, in program order.
 //
 // Note [What is pending]
-// Each recorded operator has an id. Its operands are pieces of storages; an operand whose content is
-// exactly the result of an earlier pending operator, element for element, also names that operator
-// (`value`), so that both may run in one group with the value in a register. Everything else is read
-// from and written to memory, and the order of groups follows the storages: reads after writes,
-// writes after reads, writes after writes (see group.h).
+// Each recorded operator has an id. Its operands are pieces of storages; an operand whose content
+// is exactly the result of an earlier pending operator, element for element, also names that
+// operator
+// (`value`), so that both may run in one group with the value in a register. Everything else is
+// read from and written to memory, and the order of groups follows the storages: reads after
+// writes, writes after reads, writes after writes (see group.h).
 #pragma once
 #include <array>
 #include <memory>
@@ -22,17 +23,17 @@ namespace tessera::fuse {
 
 enum class Reason : uint8_t {
   kHostRead,
-  kConsumer,     // an operator that is not pointwise reads it
-  kWrite,        // an in-place write that runs at once
-  kExposed,      // somebody asked for the address
-  kThread,       // used from another thread
+  kConsumer,  // an operator that is not pointwise reads it
+  kWrite,     // an in-place write that runs at once
+  kExposed,   // somebody asked for the address
+  kThread,    // used from another thread
   kThreadExit,
   kFork,
-  kStream,       // another stream or device became current
+  kStream,  // another stream or device became current
   kRecordStream,
   kEvent,
   kSynchronize,
-  kMemory,       // the allocator needs what pending work holds
+  kMemory,  // the allocator needs what pending work holds
   kOpCap,
   kInputCap,
   kByteBudget,
@@ -56,7 +57,7 @@ struct PendingOperand {
   // The operator whose result it is, and its id: slots are used again, ids are not.
   PendingOp* producer = nullptr;
   int32_t value = -1;
-  bool dense = true;   // row-major over the operator's shape; else strides say
+  bool dense = true;  // row-major over the operator's shape; else strides say
   Dims strides;
 };
 
@@ -89,7 +90,7 @@ struct PendingOp {
 
 struct Stats {
   int64_t recorded = 0;
-  int64_t dropped = 0;       // never computed: nobody owned the result any more
+  int64_t dropped = 0;  // never computed: nobody owned the result any more
   int64_t groups = 0;
   int64_t fused_groups = 0;  // of two or more operators
   int64_t largest_group = 0;

@@ -24,12 +24,12 @@ struct Call {
 // What a gradient sees: the gradient of the result, what was saved, the call's other arguments.
 struct Backward {
   const TensorBase& grad;
-  std::span<const Value> args;           // tensors only where saved
-  const TensorBase& result;              // only where saved
-  std::span<const Dims> shapes;          // of each tensor argument, empty elsewhere
+  std::span<const Value> args;   // tensors only where saved
+  const TensorBase& result;      // only where saved
+  std::span<const Dims> shapes;  // of each tensor argument, empty elsewhere
   std::span<const DType> dtypes;
-  uint64_t wanted;                       // bit i: argument i wants its gradient
-  std::span<TensorBase> grads;           // to be filled
+  uint64_t wanted;              // bit i: argument i wants its gradient
+  std::span<TensorBase> grads;  // to be filled
 
   bool wants(int i) const { return wanted >> i & 1; }
   // The engine sums broadcast dimensions away and converts to the argument's dtype.
@@ -65,8 +65,8 @@ TensorBase reduce(const ReduceBody& body, const TensorBase& in, const Dims& dims
 // Dimensions of an `int[1]? dim` argument: all when None or empty; duplicates raise.
 Dims reduced_dims(const Call& call, int arg, int ndim);
 
-// A pointwise body on its own, without autograd, deferred like any: what copies, fills and casts are
-// made of. Sources broadcast to `out`, which may be fresh and without memory.
+// A pointwise body on its own, without autograd, deferred like any: what copies, fills and casts
+// are made of. Sources broadcast to `out`, which may be fresh and without memory.
 void pointwise_into(const Op& op, const PointwiseBody& body, Args sources, DType common,
                     const TensorBase& out);
 // `out` has the shape of `self`, and its layout where that is dense.

@@ -42,10 +42,14 @@ struct RegClassOf<bool> {
 
 template <class T>
 TS_INLINE T imm(const Imm& v) {
-  if constexpr (std::is_same_v<T, float>) return v.f32;
-  else if constexpr (std::is_same_v<T, double>) return v.f64;
-  else if constexpr (std::is_same_v<T, int64_t>) return v.i64;
-  else return v.b8 != 0;
+  if constexpr (std::is_same_v<T, float>)
+    return v.f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return v.f64;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return v.i64;
+  else
+    return v.b8 != 0;
 }
 
 // The loop itself. B::call<T>(a, b, c, d, scalars) is the body; unused sources are dropped by the
@@ -110,7 +114,8 @@ PointwiseBody make_body() {
 #define TS_ALL float, double, int64_t, bool
 
 // TS_BODY(name, "tt", 't', scalars, (TYPES), statements...)
-//   sources a, b, c by the letters of the pattern; scalars s0, s1, s2; the statements end in return.
+//   sources a, b, c by the letters of the pattern; scalars s0, s1, s2; the statements end in
+//   return.
 #define TS_BODY(body_name, pattern, result, num_scalars, types, ...)                               \
   struct body_name##_body_t {                                                                      \
     static constexpr const char* kName = #body_name;                                               \
@@ -124,8 +129,8 @@ PointwiseBody make_body() {
     template <class T>                                                                             \
     static TS_INLINE auto call([[maybe_unused]] std::conditional_t<kBool0, bool, T> a,             \
                                [[maybe_unused]] std::conditional_t<kBool1, bool, T> b,             \
-                               [[maybe_unused]] T c, [[maybe_unused]] T s0,                        \
-                               [[maybe_unused]] T s1, [[maybe_unused]] T s2)                       \
+                               [[maybe_unused]] T c, [[maybe_unused]] T s0, [[maybe_unused]] T s1, \
+                               [[maybe_unused]] T s2)                                              \
         -> std::conditional_t<kResultBool, bool, T> {                                              \
       using namespace ::tessera::math;                                                             \
       __VA_ARGS__                                                                                  \

@@ -63,8 +63,8 @@ struct OpRecord {
   // Every other kind: computes the result.
   Outputs (*run)(const Call&) = nullptr;
 
-  // Names of what backward reads, by words: arguments, or "result". Nothing else is kept. "self:other"
-  // keeps self only where other wants its gradient.
+  // Names of what backward reads, by words: arguments, or "result". Nothing else is kept.
+  // "self:other" keeps self only where other wants its gradient.
   const char* saves = "";
   // Gradient of each differentiable tensor argument as expressions over operators.
   void (*backward)(Backward&) = nullptr;
@@ -79,8 +79,8 @@ struct OpRecord {
   // Mean-time names in Python's operator protocol, by words: "__add__ __radd__".
   const char* operators = "";
   // What it computes, as a Python expression over NumPy (np) and the arguments' names, in float64:
-  // "1 / (1 + np.exp(-self))". The generic tests hold samples to it that have no answer of PyTorch's
-  // recorded.
+  // "1 / (1 + np.exp(-self))". The generic tests hold samples to it that have no answer of
+  // PyTorch's recorded.
   const char* reference = "";
   std::initializer_list<Sample> samples = {};
 };
@@ -93,18 +93,18 @@ struct ArgSpec {
     kInt,
     kFloat,
     kBool,
-    kInts,       // int[]
-    kTensors,    // Tensor[]
+    kInts,     // int[]
+    kTensors,  // Tensor[]
     kDType,
     kDevice,
     kString,
   };
   std::string name;
   Type type;
-  bool optional = false;      // None is allowed
+  bool optional = false;  // None is allowed
   bool keyword_only = false;
-  bool varargs = false;       // int...: x.view(2, 3) as well as x.view((2, 3))
-  bool one_int = false;       // int[1]: a single int is a list of one
+  bool varargs = false;  // int...: x.view(2, 3) as well as x.view((2, 3))
+  bool one_int = false;  // int[1]: a single int is a list of one
   bool has_default = false;
   Value default_value;
   std::string default_text;
@@ -120,7 +120,7 @@ struct Op {
   std::vector<ArgSpec> args;
   std::vector<Sample> samples;  // a copy: the record's list ends with the expression it stands in
   int num_outputs = 1;
-  int self_index = -1;    // argument an in-place form writes
+  int self_index = -1;  // argument an in-place form writes
   bool saves_result = false;
   bool has_gradient = false;
   bool writes_self = false;  // named with a trailing underscore: in-place by itself
@@ -143,6 +143,6 @@ const std::vector<const Op*>& all_ops();
 #define TS_CONCAT(a, b) TS_CONCAT_(a, b)
 #define TS_OP(...)                                                         \
   static const ::tessera::RegisterOp TS_CONCAT(register_op_, __COUNTER__)( \
-      __FILE__, ::tessera::OpRecord{__VA_ARGS__})
+      __FILE__, ::tessera::OpRecord __VA_ARGS__)
 
 }  // namespace tessera

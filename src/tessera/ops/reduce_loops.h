@@ -25,8 +25,7 @@ TS_INLINE T reduce_block(const T* in, int64_t n) {
   for (int64_t j = 0; i + j < n; ++j)
     lanes[j] = B::template combine<T>(lanes[j], B::template map<T>(in[i + j]));
   for (int64_t half = kReduceLanes / 2; half > 0; half /= 2)
-    for (int64_t j = 0; j < half; ++j)
-      lanes[j] = B::template combine<T>(lanes[j], lanes[j + half]);
+    for (int64_t j = 0; j < half; ++j) lanes[j] = B::template combine<T>(lanes[j], lanes[j + half]);
   return lanes[0];
 }
 
@@ -54,18 +53,18 @@ void reduce_finish(void* acc_, int64_t n, int64_t count) {
   for (int64_t i = 0; i < n; ++i) acc[i] = B::template finish<T>(acc[i], static_cast<T>(count));
 }
 
-#define TS_REDUCE_LOOP(fn)                                                                         \
-  template <class B, class T>                                                                      \
-  void fn##_baseline(void* acc, const void* in, int64_t n) {                                       \
-    fn<B, T>(acc, in, n);                                                                          \
-  }                                                                                                \
-  template <class B, class T>                                                                      \
-  TS_TARGET_AVX2 void fn##_avx2(void* acc, const void* in, int64_t n) {                            \
-    fn<B, T>(acc, in, n);                                                                          \
-  }                                                                                                \
-  template <class B, class T>                                                                      \
-  TS_TARGET_AVX512 void fn##_avx512(void* acc, const void* in, int64_t n) {                        \
-    fn<B, T>(acc, in, n);                                                                          \
+#define TS_REDUCE_LOOP(fn)                                                  \
+  template <class B, class T>                                               \
+  void fn##_baseline(void* acc, const void* in, int64_t n) {                \
+    fn<B, T>(acc, in, n);                                                   \
+  }                                                                         \
+  template <class B, class T>                                               \
+  TS_TARGET_AVX2 void fn##_avx2(void* acc, const void* in, int64_t n) {     \
+    fn<B, T>(acc, in, n);                                                   \
+  }                                                                         \
+  template <class B, class T>                                               \
+  TS_TARGET_AVX512 void fn##_avx512(void* acc, const void* in, int64_t n) { \
+    fn<B, T>(acc, in, n);                                                   \
   }
 TS_REDUCE_LOOP(reduce_run)
 TS_REDUCE_LOOP(reduce_rows)
@@ -96,32 +95,32 @@ ReduceBody make_reduce() {
 }  // namespace tessera::loops
 
 // TS_REDUCE(name, (TYPES), init, map of a, combine of x and y, finish of x and n): expressions.
-#define TS_REDUCE(body_name, types, init_expr, map_expr, combine_expr, finish_expr)                \
-  struct body_name##_reduce_t {                                                                    \
-    static constexpr const char* kName = #body_name;                                               \
-    static constexpr const char* kInit = #init_expr;                                               \
-    static constexpr const char* kMap = #map_expr;                                                 \
-    static constexpr const char* kCombine = #combine_expr;                                         \
-    static constexpr const char* kFinish = #finish_expr;                                           \
-    template <class T>                                                                             \
-    static TS_INLINE T init() {                                                                    \
-      return init_expr;                                                                            \
-    }                                                                                              \
-    template <class T>                                                                             \
-    static TS_INLINE T map(T a) {                                                                  \
-      using namespace ::tessera::math;                                                             \
-      return map_expr;                                                                             \
-    }                                                                                              \
-    template <class T>                                                                             \
-    static TS_INLINE T combine(T x, T y) {                                                         \
-      using namespace ::tessera::math;                                                             \
-      return combine_expr;                                                                         \
-    }                                                                                              \
-    template <class T>                                                                             \
-    static TS_INLINE T finish(T x, [[maybe_unused]] T n) {                                         \
-      using namespace ::tessera::math;                                                             \
-      return finish_expr;                                                                          \
-    }                                                                                              \
-  };                                                                                               \
-  static const ::tessera::ReduceBody body_name##_reduce =                                          \
+#define TS_REDUCE(body_name, types, init_expr, map_expr, combine_expr, finish_expr) \
+  struct body_name##_reduce_t {                                                     \
+    static constexpr const char* kName = #body_name;                                \
+    static constexpr const char* kInit = #init_expr;                                \
+    static constexpr const char* kMap = #map_expr;                                  \
+    static constexpr const char* kCombine = #combine_expr;                          \
+    static constexpr const char* kFinish = #finish_expr;                            \
+    template <class T>                                                              \
+    static TS_INLINE T init() {                                                     \
+      return init_expr;                                                             \
+    }                                                                               \
+    template <class T>                                                              \
+    static TS_INLINE T map(T a) {                                                   \
+      using namespace ::tessera::math;                                              \
+      return map_expr;                                                              \
+    }                                                                               \
+    template <class T>                                                              \
+    static TS_INLINE T combine(T x, T y) {                                          \
+      using namespace ::tessera::math;                                              \
+      return combine_expr;                                                          \
+    }                                                                               \
+    template <class T>                                                              \
+    static TS_INLINE T finish(T x, [[maybe_unused]] T n) {                          \
+      using namespace ::tessera::math;                                              \
+      return finish_expr;                                                           \
+    }                                                                               \
+  };                                                                                \
+  static const ::tessera::ReduceBody body_name##_reduce =                           \
       ::tessera::loops::make_reduce<body_name##_reduce_t, TS_UNPACK types>();

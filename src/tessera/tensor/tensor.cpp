@@ -75,8 +75,7 @@ int64_t checked_numel(const Dims& sizes, DType dtype) {
 
 TensorBase new_unallocated(const Dims& sizes, DType dtype, Device device) {
   int64_t numel = checked_numel(sizes, dtype);
-  auto storage =
-      Ref<Storage>::make(device, static_cast<size_t>(numel) * itemsize(dtype));
+  auto storage = Ref<Storage>::make(device, static_cast<size_t>(numel) * itemsize(dtype));
   return TensorBase(
       Ref<TensorImpl>::make(std::move(storage), dtype, sizes, contiguous_strides(sizes), 0));
 }

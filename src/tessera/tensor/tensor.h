@@ -28,7 +28,7 @@ class TensorImpl final : public RefCounted {
   int64_t offset;  // in elements
   int64_t numel;
   DType dtype;
-  bool contiguous;          // row-major without gaps
+  bool contiguous;             // row-major without gaps
   bool requires_grad = false;  // a leaf that wants one, or a result with a grad_fn
   bool is_view = false;        // made by a view operator
   bool owns_python = false;    // see python/src/tensor_object.h
@@ -42,8 +42,8 @@ class TensorImpl final : public RefCounted {
 
 // Called when the last reference goes while Python's object is kept alive by the tensor.
 extern void (*release_python_object)(void* object);
-// Takes over one outside reference to a storage that has pending work (fuse/ sets it): the count has
-// to fall under the stream's lock, because what the stream keeps depends on it.
+// Takes over one outside reference to a storage that has pending work (fuse/ sets it): the count
+// has to fall under the stream's lock, because what the stream keeps depends on it.
 extern void (*release_pending_storage)(Storage* storage);
 
 class TensorBase {

@@ -62,9 +62,12 @@ int main(int argc, char** argv) {
   Device device{};
   bool show = false;
   for (int i = 1; i + 1 < argc; i += 2) {
-    if (!std::strcmp(argv[i], "--programs")) programs = std::atoll(argv[i + 1]);
-    else if (!std::strcmp(argv[i], "--seed")) seed = std::strtoull(argv[i + 1], nullptr, 10);
-    else if (!std::strcmp(argv[i], "--device")) device = resolve_device(parse_device(argv[i + 1]));
+    if (!std::strcmp(argv[i], "--programs"))
+      programs = std::atoll(argv[i + 1]);
+    else if (!std::strcmp(argv[i], "--seed"))
+      seed = std::strtoull(argv[i + 1], nullptr, 10);
+    else if (!std::strcmp(argv[i], "--device"))
+      device = resolve_device(parse_device(argv[i + 1]));
     else if (!std::strcmp(argv[i], "--show")) {
       seed = std::strtoull(argv[i + 1], nullptr, 10);
       programs = 1;
@@ -92,16 +95,15 @@ int main(int argc, char** argv) {
   int64_t compiled = 0, cached = 0;
   b.compile_stats(&compiled, &cached);
   fuse::Stats stats = fuse::stream_of(device).stats();
-  double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::printf("%lld programs with fused groups (of %lld run), %lld errors among their steps, "
-              "%lld groups, %lld of two or more, largest %lld, %lld operators dropped, "
-              "%lld kernels compiled, %lld from the cache, %.1f s\n",
-              static_cast<long long>(counted), static_cast<long long>(ran),
-              static_cast<long long>(errors), static_cast<long long>(stats.groups),
-              static_cast<long long>(stats.fused_groups), static_cast<long long>(stats.largest_group),
-              static_cast<long long>(stats.dropped), static_cast<long long>(compiled),
-              static_cast<long long>(cached), seconds);
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  std::printf(
+      "%lld programs with fused groups (of %lld run), %lld errors among their steps, "
+      "%lld groups, %lld of two or more, largest %lld, %lld operators dropped, "
+      "%lld kernels compiled, %lld from the cache, %.1f s\n",
+      static_cast<long long>(counted), static_cast<long long>(ran), static_cast<long long>(errors),
+      static_cast<long long>(stats.groups), static_cast<long long>(stats.fused_groups),
+      static_cast<long long>(stats.largest_group), static_cast<long long>(stats.dropped),
+      static_cast<long long>(compiled), static_cast<long long>(cached), seconds);
   std::printf("%lld disagreements\n", static_cast<long long>(different));
   return different ? 1 : 0;
 }

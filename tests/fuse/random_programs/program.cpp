@@ -67,15 +67,24 @@ class Program {
 
   float value() {
     switch (pick(24)) {
-      case 0: return std::numeric_limits<float>::infinity();
-      case 1: return -std::numeric_limits<float>::infinity();
-      case 2: return std::numeric_limits<float>::quiet_NaN();
-      case 3: return -0.0f;
-      case 4: return 1e-40f;
-      case 5: return 65504.0f;
-      case 6: return 3e38f;
-      case 7: return 6e-8f;
-      default: return static_cast<float>(pick(2001) - 1000) / 250.0f;
+      case 0:
+        return std::numeric_limits<float>::infinity();
+      case 1:
+        return -std::numeric_limits<float>::infinity();
+      case 2:
+        return std::numeric_limits<float>::quiet_NaN();
+      case 3:
+        return -0.0f;
+      case 4:
+        return 1e-40f;
+      case 5:
+        return 65504.0f;
+      case 6:
+        return 3e38f;
+      case 7:
+        return 6e-8f;
+      default:
+        return static_cast<float>(pick(2001) - 1000) / 250.0f;
     }
   }
 
@@ -144,31 +153,44 @@ class Program {
 
   void step() {
     switch (pick(26)) {
-      case 0: return make_tensor();
-      case 1: return make_alias();
-      case 2: return write_behind();
+      case 0:
+        return make_tensor();
+      case 1:
+        return make_alias();
+      case 2:
+        return write_behind();
       case 3:
-      case 4: return unary();
+      case 4:
+        return unary();
       case 5:
       case 6:
       case 7:
       case 8:
-      case 9: return binary();
+      case 9:
+        return binary();
       case 10:
       case 11:
-      case 12: return in_place();
+      case 12:
+        return in_place();
       case 13:
       case 14:
-      case 15: return view();
-      case 16: return reduce();
-      case 17: return forget();
+      case 15:
+        return view();
+      case 16:
+        return reduce();
+      case 17:
+        return forget();
       case 18:
         log_.steps.push_back("read");
         return read(any());
-      case 19: return copy();
-      case 20: return convert();
-      case 21: return odd();
-      default: return chain();
+      case 19:
+        return copy();
+      case 20:
+        return convert();
+      case 21:
+        return odd();
+      default:
+        return chain();
     }
   }
 
@@ -181,11 +203,21 @@ class Program {
     for (int i = 0; i < n; ++i) {
       size_t b = partner(a);
       switch (pick(5)) {
-        case 0: x = x.add(Value(pool_[b])); break;
-        case 1: x = x.mul(operand(b)); break;
-        case 2: x = x.sub(operand(b)); break;
-        case 3: x = x.relu(); break;
-        default: x = gelu(x); break;
+        case 0:
+          x = x.add(Value(pool_[b]));
+          break;
+        case 1:
+          x = x.mul(operand(b));
+          break;
+        case 2:
+          x = x.sub(operand(b));
+          break;
+        case 3:
+          x = x.relu();
+          break;
+        default:
+          x = gelu(x);
+          break;
       }
     }
     add(x, what);
@@ -195,11 +227,16 @@ class Program {
     size_t a = any();
     const Tensor& x = pool_[a];
     switch (pick(5)) {
-      case 0: return add(x.exp(), cat("exp(t", a, ")"));
-      case 1: return add(x.neg(), cat("neg(t", a, ")"));
-      case 2: return add(x.relu(), cat("relu(t", a, ")"));
-      case 3: return add(gelu(x), cat("gelu(t", a, ")"));
-      default: return add(gelu(x, "tanh"), cat("gelu_tanh(t", a, ")"));
+      case 0:
+        return add(x.exp(), cat("exp(t", a, ")"));
+      case 1:
+        return add(x.neg(), cat("neg(t", a, ")"));
+      case 2:
+        return add(x.relu(), cat("relu(t", a, ")"));
+      case 3:
+        return add(gelu(x), cat("gelu(t", a, ")"));
+      default:
+        return add(gelu(x, "tanh"), cat("gelu_tanh(t", a, ")"));
     }
   }
 
@@ -209,11 +246,16 @@ class Program {
     Value y = operand(b);
     std::string with = y.is_tensor() ? cat("t", b) : cat(y.scalar.to_double());
     switch (pick(5)) {
-      case 0: return add(x.add(y, Scalar(chance(3) ? 2 : 1)), cat("add(t", a, ", ", with, ")"));
-      case 1: return add(x.sub(y), cat("sub(t", a, ", ", with, ")"));
-      case 2: return add(x.mul(y), cat("mul(t", a, ", ", with, ")"));
-      case 3: return add(x.div(y), cat("div(t", a, ", ", with, ")"));
-      default: return add(x.eq(y), cat("eq(t", a, ", ", with, ")"));
+      case 0:
+        return add(x.add(y, Scalar(chance(3) ? 2 : 1)), cat("add(t", a, ", ", with, ")"));
+      case 1:
+        return add(x.sub(y), cat("sub(t", a, ", ", with, ")"));
+      case 2:
+        return add(x.mul(y), cat("mul(t", a, ", ", with, ")"));
+      case 3:
+        return add(x.div(y), cat("div(t", a, ", ", with, ")"));
+      default:
+        return add(x.eq(y), cat("eq(t", a, ", ", with, ")"));
     }
   }
 
@@ -223,14 +265,27 @@ class Program {
     Value y = operand(b);
     int which = pick(6);
     static constexpr const char* names[] = {"add_", "mul_", "sub_", "exp_", "relu_", "fill_"};
-    log_.steps.push_back(cat("t", a, ".", names[which], "(", y.is_tensor() ? cat("t", b) : "number", ")"));
+    log_.steps.push_back(
+        cat("t", a, ".", names[which], "(", y.is_tensor() ? cat("t", b) : "number", ")"));
     switch (which) {
-      case 0: x.add_(y); break;
-      case 1: x.mul_(y); break;
-      case 2: x.sub_(y); break;
-      case 3: x.exp_(); break;
-      case 4: x.relu_(); break;
-      default: x.fill_(Scalar(number())); break;
+      case 0:
+        x.add_(y);
+        break;
+      case 1:
+        x.mul_(y);
+        break;
+      case 2:
+        x.sub_(y);
+        break;
+      case 3:
+        x.exp_();
+        break;
+      case 4:
+        x.relu_();
+        break;
+      default:
+        x.fill_(Scalar(number()));
+        break;
     }
   }
 
@@ -239,13 +294,16 @@ class Program {
     const Tensor& x = pool_[a];
     int d = x.dim() ? pick(x.dim()) : 0;
     switch (pick(6)) {
-      case 0: return add(x.transpose(0, -1), cat("transpose(t", a, ")"));
+      case 0:
+        return add(x.transpose(0, -1), cat("transpose(t", a, ")"));
       case 1: {
         int64_t from = pick(4), step = 1 + pick(2);
         return add(slice(x, d, from, std::nullopt, step), cat("slice(t", a, ", ", d, ")"));
       }
-      case 2: return add(x.select(d, 0), cat("select(t", a, ", ", d, ")"));
-      case 3: return add(x.unsqueeze(d), cat("unsqueeze(t", a, ")"));
+      case 2:
+        return add(x.select(d, 0), cat("select(t", a, ", ", d, ")"));
+      case 3:
+        return add(x.unsqueeze(d), cat("unsqueeze(t", a, ")"));
       case 4: {
         Dims to = x.sizes();
         to.insert(0, 1 + pick(3));
@@ -266,10 +324,13 @@ class Program {
         int64_t d = x.dim() ? pick(x.dim()) : 0;
         return add(x.sum(std::span<const int64_t>(&d, 1), chance(2)), cat("sum(t", a, ")"));
       }
-      case 1: return add(x.softmax(-1), cat("softmax(t", a, ")"));
-      case 2: return add(x.matmul(pool_[b]), cat("matmul(t", a, ", t", b, ")"));
+      case 1:
+        return add(x.softmax(-1), cat("softmax(t", a, ")"));
+      case 2:
+        return add(x.matmul(pool_[b]), cat("matmul(t", a, ", t", b, ")"));
       default: {
-        // A wrong index is an error when called on the CPU and at the next synchronisation on a GPU.
+        // A wrong index is an error when called on the CPU and at the next synchronisation on a
+        // GPU.
         if (!device_.is_cpu() && (x.dim() == 0 || x.size(0) < 2)) return;
         Tensor index(new_empty({2}, DType::kInt64, Device{}));
         int64_t two[] = {1, 0};
@@ -314,8 +375,10 @@ class Program {
         log_.steps.push_back(cat("address of t", a));
         pool_[a].data_ptr<void>();
         return;
-      case 1: return add(dropout(pool_[a], 0.5, true), cat("dropout(t", a, ")"));
-      case 2: return add(pool_[a].clone(), cat("clone(t", a, ")"));
+      case 1:
+        return add(dropout(pool_[a], 0.5, true), cat("dropout(t", a, ")"));
+      case 2:
+        return add(pool_[a].clone(), cat("clone(t", a, ")"));
       default: {
         std::string what = cat("out= of t", a);
         Tensor out(new_empty({3}, DType::kFloat32, device_));

@@ -3,72 +3,77 @@
 
 namespace tessera {
 
-TS_OP(.schema = "bmm(Tensor self, Tensor mat2) -> Tensor",
-      .doc = "Products of two batches of matrices.",
-      .example = "torch.bmm(torch.ones(2, 3, 4), torch.ones(2, 4, 5)).shape",
-      .kind = Kind::kKernel,
-      .forms = kFunction | kMethod | kOut,
-      .run = [](const Call& c) -> Outputs {
-        const TensorBase& a = c.tensor(0);
-        const TensorBase& b = c.tensor(1);
-        check_same_device(c.op, c.args);
-        TS_CHECK(a.dim() == 3 && b.dim() == 3, "batch1 and batch2 must be 3D tensors, got ", a.dim(),
-                 "D and ", b.dim(), "D");
-        TS_CHECK(a.dtype() == b.dtype(), "expected m1 and m2 to have the same dtype, but got: ",
-                 a.dtype(), " != ", b.dtype());
-        TS_CHECK(a.sizes()[0] == b.sizes()[0] && a.sizes()[2] == b.sizes()[1],
-                 "Expected size for first two dimensions of batch2 tensor to be: [", a.sizes()[0],
-                 ", ", a.sizes()[2], "] but got: [", b.sizes()[0], ", ", b.sizes()[1], "].");
-        TensorBase out =
-            new_empty({a.sizes()[0], a.sizes()[1], b.sizes()[2]}, a.dtype(), a.device());
-        if (out.numel() == 0) return out;
-        TensorBase in[] = {a, b};
-        launch("matmul", {&out, 1}, in);
-        return out;
-      },
-      .saves = "self:mat2 mat2:self",
-      .backward =
-          [](Backward& b) {
-            if (b.wants(0)) b.set(0, op::bmm(b.grad, op::transpose(b.tensor(1), 1, 2)));
-            if (b.wants(1)) b.set(1, op::bmm(op::transpose(b.tensor(0), 1, 2), b.grad));
-          },
-      .autocast = Autocast::kLower,
-      .samples = {{"T(2, 3, 4), T(2, 4, 5)"}});
+TS_OP({
+    .schema = "bmm(Tensor self, Tensor mat2) -> Tensor",
+    .doc = "Products of two batches of matrices.",
+    .example = "torch.bmm(torch.ones(2, 3, 4), torch.ones(2, 4, 5)).shape",
+    .kind = Kind::kKernel,
+    .forms = kFunction | kMethod | kOut,
+    .run = [](const Call& c) -> Outputs {
+      const TensorBase& a = c.tensor(0);
+      const TensorBase& b = c.tensor(1);
+      check_same_device(c.op, c.args);
+      TS_CHECK(a.dim() == 3 && b.dim() == 3, "batch1 and batch2 must be 3D tensors, got ", a.dim(),
+               "D and ", b.dim(), "D");
+      TS_CHECK(a.dtype() == b.dtype(),
+               "expected m1 and m2 to have the same dtype, but got: ", a.dtype(),
+               " != ", b.dtype());
+      TS_CHECK(a.sizes()[0] == b.sizes()[0] && a.sizes()[2] == b.sizes()[1],
+               "Expected size for first two dimensions of batch2 tensor to be: [", a.sizes()[0],
+               ", ", a.sizes()[2], "] but got: [", b.sizes()[0], ", ", b.sizes()[1], "].");
+      TensorBase out = new_empty({a.sizes()[0], a.sizes()[1], b.sizes()[2]}, a.dtype(), a.device());
+      if (out.numel() == 0) return out;
+      TensorBase in[] = {a, b};
+      launch("matmul", {&out, 1}, in);
+      return out;
+    },
+    .saves = "self:mat2 mat2:self",
+    .backward =
+        [](Backward& b) {
+          if (b.wants(0)) b.set(0, op::bmm(b.grad, op::transpose(b.tensor(1), 1, 2)));
+          if (b.wants(1)) b.set(1, op::bmm(op::transpose(b.tensor(0), 1, 2), b.grad));
+        },
+    .autocast = Autocast::kLower,
+    .samples = {{"T(2, 3, 4), T(2, 4, 5)"}},
+});
 
-TS_OP(.schema = "mm(Tensor self, Tensor mat2) -> Tensor",
-      .doc = "The product of two matrices.",
-      .example = "torch.mm(torch.ones(2, 3), torch.ones(3, 2))",
-      .kind = Kind::kKernel,
-      .forms = kFunction | kMethod | kOut,
-      .run = [](const Call& c) -> Outputs {
-        const TensorBase& a = c.tensor(0);
-        const TensorBase& b = c.tensor(1);
-        check_same_device(c.op, c.args);
-        TS_CHECK(a.dim() == 2, "self must be a matrix");
-        TS_CHECK(b.dim() == 2, "mat2 must be a matrix");
-        TS_CHECK(a.sizes()[1] == b.sizes()[0], "mat1 and mat2 shapes cannot be multiplied (",
-                 a.sizes()[0], "x", a.sizes()[1], " and ", b.sizes()[0], "x", b.sizes()[1], ")");
-        TS_CHECK(a.dtype() == b.dtype(), "expected m1 and m2 to have the same dtype, but got: ",
-                 a.dtype(), " != ", b.dtype());
-        TensorBase out = new_empty({a.sizes()[0], b.sizes()[1]}, a.dtype(), a.device());
-        if (out.numel() == 0) return out;
-        auto as_batch = [](const TensorBase& t) {
-          return alias(t, {1, t.sizes()[0], t.sizes()[1]}, {0, t.strides()[0], t.strides()[1]},
-                       t.storage_offset());
-        };
-        TensorBase in[] = {as_batch(a), as_batch(b)};
-        TensorBase to = as_batch(out);
-        launch("matmul", {&to, 1}, in);
-        return out;
-      },
-      .saves = "self:mat2 mat2:self",
-      .backward =
-          [](Backward& b) {
-            if (b.wants(0)) b.set(0, op::mm(b.grad, op::transpose(b.tensor(1), 0, 1)));
-            if (b.wants(1)) b.set(1, op::mm(op::transpose(b.tensor(0), 0, 1), b.grad));
-          },
-      .autocast = Autocast::kLower,
-      .samples = {{"T(3, 4), T(4, 5)"}, {"T(0, 4), T(4, 5)"}, {"T(3, 0), T(0, 5)"}});
+TS_OP({
+    .schema = "mm(Tensor self, Tensor mat2) -> Tensor",
+    .doc = "The product of two matrices.",
+    .example = "torch.mm(torch.ones(2, 3), torch.ones(3, 2))",
+    .kind = Kind::kKernel,
+    .forms = kFunction | kMethod | kOut,
+    .run = [](const Call& c) -> Outputs {
+      const TensorBase& a = c.tensor(0);
+      const TensorBase& b = c.tensor(1);
+      check_same_device(c.op, c.args);
+      TS_CHECK(a.dim() == 2, "self must be a matrix");
+      TS_CHECK(b.dim() == 2, "mat2 must be a matrix");
+      TS_CHECK(a.sizes()[1] == b.sizes()[0], "mat1 and mat2 shapes cannot be multiplied (",
+               a.sizes()[0], "x", a.sizes()[1], " and ", b.sizes()[0], "x", b.sizes()[1], ")");
+      TS_CHECK(a.dtype() == b.dtype(),
+               "expected m1 and m2 to have the same dtype, but got: ", a.dtype(),
+               " != ", b.dtype());
+      TensorBase out = new_empty({a.sizes()[0], b.sizes()[1]}, a.dtype(), a.device());
+      if (out.numel() == 0) return out;
+      auto as_batch = [](const TensorBase& t) {
+        return alias(t, {1, t.sizes()[0], t.sizes()[1]}, {0, t.strides()[0], t.strides()[1]},
+                     t.storage_offset());
+      };
+      TensorBase in[] = {as_batch(a), as_batch(b)};
+      TensorBase to = as_batch(out);
+      launch("matmul", {&to, 1}, in);
+      return out;
+    },
+    .saves = "self:mat2 mat2:self",
+    .backward =
+        [](Backward& b) {
+          if (b.wants(0)) b.set(0, op::mm(b.grad, op::transpose(b.tensor(1), 0, 1)));
+          if (b.wants(1)) b.set(1, op::mm(op::transpose(b.tensor(0), 0, 1), b.grad));
+        },
+    .autocast = Autocast::kLower,
+    .samples = {{"T(3, 4), T(4, 5)"}, {"T(0, 4), T(4, 5)"}, {"T(3, 0), T(0, 5)"}},
+});
 
 namespace {
 
@@ -98,38 +103,42 @@ TensorBase batched_matmul(const TensorBase& a, const TensorBase& b) {
 
 }  // namespace
 
-TS_OP(.schema = "matmul(Tensor self, Tensor other) -> Tensor",
-      .doc = "The matrix product: of vectors, matrices, or batches of matrices by broadcasting.",
-      .example = "torch.matmul(torch.ones(2, 3), torch.ones(3))",
-      .kind = Kind::kComposite,
-      .forms = kFunction | kMethod | kOut,
-      .run = [](const Call& c) -> Outputs {
-        const TensorBase& a = c.tensor(0);
-        const TensorBase& b = c.tensor(1);
-        check_same_device(c.op, c.args);
-        int da = a.dim(), db = b.dim();
-        TS_CHECK(da > 0 && db > 0,
-                 "both arguments to matmul need to be at least 1D, but they are ", da, "D and ", db,
-                 "D");
-        if (da == 2 && db == 2) return op::mm(a, b);
-        int64_t inner = b.size(db == 1 ? 0 : -2);
-        TS_CHECK(a.size(-1) == inner, "size mismatch, got input (", a.sizes(), "), other (", b.sizes(),
-                 ")");
-        if (da == 1 && db == 1)
-          return op::squeeze(op::squeeze(op::mm(op::unsqueeze(a, 0), op::unsqueeze(b, 1)), 1), 0);
-        if (da == 1) return op::squeeze(op::matmul(op::unsqueeze(a, 0), b), -2);
-        if (db == 1) return op::squeeze(op::matmul(a, op::unsqueeze(b, 1)), -1);
-        if (db == 2) {  // one matrix for all rows of a: a single product
-          Dims flat{-1, a.size(-1)};
-          Dims out = a.sizes();
-          out[out.size() - 1] = b.size(1);
-          if (a.numel() > 0)
-            return op::reshape(op::mm(op::reshape(a, flat.span()), b), out.span());
-        }
-        return batched_matmul(a, b);
-      },
-      .operators = "__matmul__",
-      .samples = {{"T(3, 4), T(4, 5)"}, {"T(4), T(4)"}, {"T(3, 4), T(4)"}, {"T(4), T(4, 5)"},
-                  {"T(2, 3, 4), T(4, 5)"}, {"T(2, 1, 3, 4), T(5, 4, 2)"}});
+TS_OP({
+    .schema = "matmul(Tensor self, Tensor other) -> Tensor",
+    .doc = "The matrix product: of vectors, matrices, or batches of matrices by broadcasting.",
+    .example = "torch.matmul(torch.ones(2, 3), torch.ones(3))",
+    .kind = Kind::kComposite,
+    .forms = kFunction | kMethod | kOut,
+    .run = [](const Call& c) -> Outputs {
+      const TensorBase& a = c.tensor(0);
+      const TensorBase& b = c.tensor(1);
+      check_same_device(c.op, c.args);
+      int da = a.dim(), db = b.dim();
+      TS_CHECK(da > 0 && db > 0, "both arguments to matmul need to be at least 1D, but they are ",
+               da, "D and ", db, "D");
+      if (da == 2 && db == 2) return op::mm(a, b);
+      int64_t inner = b.size(db == 1 ? 0 : -2);
+      TS_CHECK(a.size(-1) == inner, "size mismatch, got input (", a.sizes(), "), other (",
+               b.sizes(), ")");
+      if (da == 1 && db == 1)
+        return op::squeeze(op::squeeze(op::mm(op::unsqueeze(a, 0), op::unsqueeze(b, 1)), 1), 0);
+      if (da == 1) return op::squeeze(op::matmul(op::unsqueeze(a, 0), b), -2);
+      if (db == 1) return op::squeeze(op::matmul(a, op::unsqueeze(b, 1)), -1);
+      if (db == 2) {  // one matrix for all rows of a: a single product
+        Dims flat{-1, a.size(-1)};
+        Dims out = a.sizes();
+        out[out.size() - 1] = b.size(1);
+        if (a.numel() > 0) return op::reshape(op::mm(op::reshape(a, flat.span()), b), out.span());
+      }
+      return batched_matmul(a, b);
+    },
+    .operators = "__matmul__",
+    .samples = {{"T(3, 4), T(4, 5)"},
+                {"T(4), T(4)"},
+                {"T(3, 4), T(4)"},
+                {"T(4), T(4, 5)"},
+                {"T(2, 3, 4), T(4, 5)"},
+                {"T(2, 1, 3, 4), T(5, 4, 2)"}},
+});
 
 }  // namespace tessera

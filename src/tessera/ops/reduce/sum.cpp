@@ -6,35 +6,43 @@ namespace tessera {
 
 TS_REDUCE(sum, (TS_NUMBERS), T(0), a, x + y, x)
 
-TS_OP(.schema = "sum(Tensor self, int[1]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor",
-      .doc = "The sum of all elements, or of those along the given dimensions.",
-      .example = "torch.sum(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)",
-      .kind = Kind::kReduction,
-      .forms = kFunction | kMethod | kOut,
-      .run = [](const Call& c) -> Outputs {
-        const TensorBase& self = c.tensor(0);
-        DType natural = is_integral(self.dtype(), true) ? DType::kInt64 : self.dtype();
-        DType out = c.dtype(3, natural);
-        // Rounded to the asked dtype before the sum only where it is wider or of another kind.
-        if (c.has(3) && reg_class(out) != reg_class(self.dtype()))
-          return reduce(sum_reduce, op::_to_dtype(self, out), reduced_dims(c, 1, self.dim()),
-                        c.flag(2), out);
-        return reduce(sum_reduce, self, reduced_dims(c, 1, self.dim()), c.flag(2), out);
-      },
-      .backward =
-          [](Backward& b) {
-            const Dims& shape = b.shapes[0];
-            TensorBase g = b.grad;
-            if (!b.flag(2) && b.has(1) && !b.args[1].ints.empty() && shape.ndim() > 0) {
-              Dims dims = b.ints(1);
-              for (int64_t& d : dims) d = wrap_dim(d, shape.ndim());
-              std::sort(dims.begin(), dims.end());
-              for (int64_t d : dims) g = op::unsqueeze(g, d);
-            }
-            b.set(0, op::expand(g, shape.span()));
-          },
-      .autocast = Autocast::kFloat32,
-      .samples = {{"T(3, 4)"}, {"T(3, 4), 0"}, {"T(3, 4), [0, 1], keepdim=True"}, {"T(3, 4), -1"},
-                  {"T()"}, {"T(0, 3)"}, {"T(0, 3), 0"}});
+TS_OP({
+    .schema =
+        "sum(Tensor self, int[1]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor",
+    .doc = "The sum of all elements, or of those along the given dimensions.",
+    .example = "torch.sum(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)",
+    .kind = Kind::kReduction,
+    .forms = kFunction | kMethod | kOut,
+    .run = [](const Call& c) -> Outputs {
+      const TensorBase& self = c.tensor(0);
+      DType natural = is_integral(self.dtype(), true) ? DType::kInt64 : self.dtype();
+      DType out = c.dtype(3, natural);
+      // Rounded to the asked dtype before the sum only where it is wider or of another kind.
+      if (c.has(3) && reg_class(out) != reg_class(self.dtype()))
+        return reduce(sum_reduce, op::_to_dtype(self, out), reduced_dims(c, 1, self.dim()),
+                      c.flag(2), out);
+      return reduce(sum_reduce, self, reduced_dims(c, 1, self.dim()), c.flag(2), out);
+    },
+    .backward =
+        [](Backward& b) {
+          const Dims& shape = b.shapes[0];
+          TensorBase g = b.grad;
+          if (!b.flag(2) && b.has(1) && !b.args[1].ints.empty() && shape.ndim() > 0) {
+            Dims dims = b.ints(1);
+            for (int64_t& d : dims) d = wrap_dim(d, shape.ndim());
+            std::sort(dims.begin(), dims.end());
+            for (int64_t d : dims) g = op::unsqueeze(g, d);
+          }
+          b.set(0, op::expand(g, shape.span()));
+        },
+    .autocast = Autocast::kFloat32,
+    .samples = {{"T(3, 4)"},
+                {"T(3, 4), 0"},
+                {"T(3, 4), [0, 1], keepdim=True"},
+                {"T(3, 4), -1"},
+                {"T()"},
+                {"T(0, 3)"},
+                {"T(0, 3), 0"}},
+});
 
 }  // namespace tessera
