@@ -1,4 +1,4 @@
-// fuse_random --programs N --device cpu|cuda [--seed S] [--show SEED]
+// fuse_random --programs N --device cpu|virtual|cuda [--seed S] [--show SEED]
 // Compares deferral on with deferral off, bit for bit, over random programs. Counts a program only
 // if some group of two or more operators really ran.
 #include <chrono>
@@ -12,6 +12,15 @@ using namespace tessera;
 using random_programs::Log;
 
 namespace {
+
+// cpu, cuda, or virtual: the same device name, on a GPU of host memory.
+Device device_named(const char* name) {
+  if (!std::strcmp(name, "virtual")) {
+    setenv("TESSERA_VIRTUAL_GPU", "1x1GiB", 0);
+    name = "cuda";
+  }
+  return resolve_device(parse_device(name));
+}
 
 int64_t fused_groups(Device d) { return fuse::stream_of(d).stats().fused_groups; }
 
@@ -67,7 +76,7 @@ int main(int argc, char** argv) {
     else if (!std::strcmp(argv[i], "--seed"))
       seed = std::strtoull(argv[i + 1], nullptr, 10);
     else if (!std::strcmp(argv[i], "--device"))
-      device = resolve_device(parse_device(argv[i + 1]));
+      device = device_named(argv[i + 1]);
     else if (!std::strcmp(argv[i], "--show")) {
       seed = std::strtoull(argv[i + 1], nullptr, 10);
       programs = 1;
