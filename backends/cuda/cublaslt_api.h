@@ -4,15 +4,23 @@
 
 #include <string>
 
-#define TS_CUBLASLT_FUNCTIONS(X)                                                               \
-  X(cublasLtCreate)                                                                            \
-  X(cublasLtMatmul)                                                                            \
-  X(cublasLtMatmulDescCreate)                                                                  \
-  X(cublasLtMatmulDescDestroy) X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate) \
-      X(cublasLtMatrixLayoutDestroy) X(cublasLtMatrixLayoutSetAttribute)                       \
-          X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy)                 \
-              X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatmulAlgoGetHeuristic)        \
-                  X(cublasLtGetStatusString)
+// One a line, which the formatter does not leave so.
+// clang-format off
+#define TS_CUBLASLT_FUNCTIONS(X)          \
+  X(cublasLtCreate)                       \
+  X(cublasLtMatmul)                       \
+  X(cublasLtMatmulDescCreate)             \
+  X(cublasLtMatmulDescDestroy)            \
+  X(cublasLtMatmulDescSetAttribute)       \
+  X(cublasLtMatrixLayoutCreate)           \
+  X(cublasLtMatrixLayoutDestroy)          \
+  X(cublasLtMatrixLayoutSetAttribute)     \
+  X(cublasLtMatmulPreferenceCreate)       \
+  X(cublasLtMatmulPreferenceDestroy)      \
+  X(cublasLtMatmulPreferenceSetAttribute) \
+  X(cublasLtMatmulAlgoGetHeuristic)       \
+  X(cublasLtGetStatusString)
+// clang-format on
 
 namespace tessera::cuda {
 

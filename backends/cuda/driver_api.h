@@ -3,24 +3,53 @@
 #pragma once
 #include <cuda.h>
 
-#define TS_CUDA_DRIVER_FUNCTIONS(X)                                                              \
-  X(cuInit)                                                                                      \
-  X(cuDriverGetVersion)                                                                          \
-  X(cuGetErrorName)                                                                              \
-  X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName)                      \
-      X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) \
-          X(cuCtxGetCurrent) X(cuCtxSynchronize) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree)      \
-              X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuMemHostAlloc) X(cuMemFreeHost)            \
-                  X(cuMemHostGetDevicePointer) X(cuPointerGetAttribute)                          \
-                      X(cuDeviceGetDefaultMemPool) X(cuMemPoolSetAttribute)                      \
-                          X(cuStreamCreateWithPriority) X(cuStreamDestroy) X(cuStreamQuery)      \
-                              X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuEventCreate)       \
-                                  X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery)             \
-                                      X(cuEventSynchronize) X(cuMemcpyHtoDAsync)                 \
-                                          X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync)              \
-                                              X(cuMemcpyPeerAsync) X(cuMemsetD8Async)            \
-                                                  X(cuModuleLoadData) X(cuModuleGetFunction)     \
-                                                      X(cuFuncSetAttribute) X(cuLaunchKernel)
+// One a line, which the formatter does not leave so.
+// clang-format off
+#define TS_CUDA_DRIVER_FUNCTIONS(X) \
+  X(cuInit)                         \
+  X(cuDriverGetVersion)             \
+  X(cuGetErrorName)                 \
+  X(cuGetErrorString)               \
+  X(cuDeviceGetCount)               \
+  X(cuDeviceGet)                    \
+  X(cuDeviceGetName)                \
+  X(cuDeviceGetAttribute)           \
+  X(cuDeviceTotalMem)               \
+  X(cuDevicePrimaryCtxRetain)       \
+  X(cuCtxSetCurrent)                \
+  X(cuCtxGetCurrent)                \
+  X(cuCtxSynchronize)               \
+  X(cuMemGetInfo)                   \
+  X(cuMemAlloc)                     \
+  X(cuMemFree)                      \
+  X(cuMemAllocAsync)                \
+  X(cuMemFreeAsync)                 \
+  X(cuMemHostAlloc)                 \
+  X(cuMemFreeHost)                  \
+  X(cuMemHostGetDevicePointer)      \
+  X(cuPointerGetAttribute)          \
+  X(cuDeviceGetDefaultMemPool)      \
+  X(cuMemPoolSetAttribute)          \
+  X(cuStreamCreateWithPriority)     \
+  X(cuStreamDestroy)                \
+  X(cuStreamQuery)                  \
+  X(cuStreamSynchronize)            \
+  X(cuStreamWaitEvent)              \
+  X(cuEventCreate)                  \
+  X(cuEventDestroy)                 \
+  X(cuEventRecord)                  \
+  X(cuEventQuery)                   \
+  X(cuEventSynchronize)             \
+  X(cuMemcpyHtoDAsync)              \
+  X(cuMemcpyDtoHAsync)              \
+  X(cuMemcpyDtoDAsync)              \
+  X(cuMemcpyPeerAsync)              \
+  X(cuMemsetD8Async)                \
+  X(cuModuleLoadData)               \
+  X(cuModuleGetFunction)            \
+  X(cuFuncSetAttribute)             \
+  X(cuLaunchKernel)
+// clang-format on
 
 namespace tessera::cuda {
 

@@ -11,13 +11,23 @@
 
 #include <string>
 
-#define TS_NVRTC_FUNCTIONS(X)                                                                   \
-  X(nvrtcVersion)                                                                               \
-  X(nvrtcGetErrorString)                                                                        \
-  X(nvrtcCreateProgram)                                                                         \
-  X(nvrtcDestroyProgram) X(nvrtcCompileProgram) X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog) \
-      X(nvrtcGetPTXSize) X(nvrtcGetPTX) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)                   \
-          X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs)
+// One a line, which the formatter does not leave so.
+// clang-format off
+#define TS_NVRTC_FUNCTIONS(X)  \
+  X(nvrtcVersion)              \
+  X(nvrtcGetErrorString)       \
+  X(nvrtcCreateProgram)        \
+  X(nvrtcDestroyProgram)       \
+  X(nvrtcCompileProgram)       \
+  X(nvrtcGetProgramLogSize)    \
+  X(nvrtcGetProgramLog)        \
+  X(nvrtcGetPTXSize)           \
+  X(nvrtcGetPTX)               \
+  X(nvrtcGetCUBINSize)         \
+  X(nvrtcGetCUBIN)             \
+  X(nvrtcGetNumSupportedArchs) \
+  X(nvrtcGetSupportedArchs)
+// clang-format on
 
 namespace tessera::cuda {
 

@@ -281,8 +281,8 @@ def main() -> None:
     runner.section("python cpu", lambda: python_tests(word, {"DEVICE": "cpu"}))
     runner.section("python virtual", lambda: python_tests(word, VIRTUAL))
     runner.section("examples", lambda: examples({}))
-    runner.section("random cpu", lambda: random_programs(2000, "cpu", {}))
-    runner.section("random virtual", lambda: random_programs(2000, "virtual", VIRTUAL))
+    runner.section("random cpu", lambda: random_programs(30000, "cpu", {}))
+    runner.section("random virtual", lambda: random_programs(5000, "virtual", VIRTUAL))
     if gpu_present():
         cuda = {"DEVICE": "cuda"}
         runner.section("c++ cuda", lambda: cpp_tests(RELEASE, word, cuda))
