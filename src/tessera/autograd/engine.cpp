@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tessera/autograd/node.h"
 #include "tessera/gen/binary.h"
@@ -19,7 +20,6 @@ struct Task {
 struct Waiting {
   int missing = 0;  // edges that have not delivered yet
   Grads grads;
-  bool needed = true;
 };
 
 class Engine {
@@ -61,7 +61,7 @@ class Engine {
 
   void run(std::span<const Edge> roots) {
     for (const Edge& r : roots)
-      if (waiting_[r.node.get()].missing == 0 && queued_.insert({r.node.get(), true}).second)
+      if (waiting_[r.node.get()].missing == 0 && queued_.insert(r.node.get()).second)
         ready_.push({r.node});
     while (!ready_.empty()) {
       Ref<Node> node = ready_.top().node;
@@ -91,7 +91,7 @@ class Engine {
   std::vector<Edge> captures_;
   Grads captured_;
   std::unordered_map<Node*, Waiting> waiting_;
-  std::unordered_map<Node*, bool> queued_;
+  std::unordered_set<Node*> queued_;  // roots may repeat
   std::priority_queue<Task> ready_;
 };
 

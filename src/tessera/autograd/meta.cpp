@@ -74,7 +74,6 @@ void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, 
   }
   m.steps.push_back(std::move(step));
   m.view_version = view.storage().version.load(std::memory_order_relaxed);
-  m.made_without_grad = !grad_enabled();
   view.impl()->is_view = true;
 }
 

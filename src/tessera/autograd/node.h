@@ -1,6 +1,5 @@
 // The graph behind a result: which call made it, and where gradients go from there.
 #pragma once
-#include <functional>
 #include <vector>
 
 #include "tessera/ops/call.h"
@@ -15,8 +14,6 @@ struct Edge {
 };
 
 using Grads = std::vector<TensorBase>;
-// Takes the gradient (or undefined) and returns its replacement, or undefined to leave it.
-using Hook = std::function<TensorBase(const TensorBase&)>;
 
 class Node : public RefCounted {
  public:
@@ -102,12 +99,10 @@ struct Meta final : AutogradMeta {
   TensorBase grad;
   Edge grad_fn;                 // node null for leaves
   Node* accumulator = nullptr;  // borrowed; the node clears it when it dies
-  std::vector<Hook> hooks;
   // Views: base without its own base, the steps from it, and the version grad_fn was made for.
   TensorBase base;
   std::vector<ViewStep> steps;
   uint32_t view_version = 0;
-  bool made_without_grad = false;
 
   bool base_requires_grad() const override;
 };

@@ -116,8 +116,6 @@ int wrap_dim(int64_t d, int ndim) {
   return static_cast<int>(d < 0 ? d + n : d);
 }
 
-int64_t wrap_dim_in_place(int64_t d, int ndim) { return wrap_dim(d, ndim); }
-
 Dims broadcast_shapes(const Dims& a, const Dims& b) {
   size_t n = std::max(a.size(), b.size());
   Dims out(n);

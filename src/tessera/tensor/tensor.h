@@ -100,7 +100,6 @@ TensorBase from_blob(void* data, const Dims& sizes, const Dims& strides, DType d
 
 // "x[i] means dimension i": negative dimensions count from the end; raises IndexError.
 int wrap_dim(int64_t d, int ndim);
-int64_t wrap_dim_in_place(int64_t d, int ndim);
 // PyTorch's broadcast of two shapes; raises with its wording.
 Dims broadcast_shapes(const Dims& a, const Dims& b);
 // Strides of `t` over a broadcast shape.
