@@ -16,6 +16,15 @@ Tensor leaf(const Dims& sizes, int seed = 0, DType dtype = DType::kFloat32) {
   return t;
 }
 
+TEST(EngineTest, ANumberFromTheCpuGetsItsGradientThere) {
+  Tensor x = tensor({1.0, 2.0, 3.0}).to(test_gpu());
+  Tensor w = tensor(2.0);
+  w.requires_grad_();
+  (x * Value(w)).sum().backward();
+  EXPECT_TRUE(w.grad().device().is_cpu());
+  EXPECT_EQ(w.grad().item(), 6.0);
+}
+
 TEST(EngineTest, GradientsAccumulate) {
   Tensor x = leaf({4});
   (x * Value(2)).sum().backward();

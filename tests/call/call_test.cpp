@@ -113,6 +113,11 @@ TEST(CallTest, OutThatIsAlsoAnInput) {
     for (size_t i = 0; i < 16; ++i) want.push_back(v[i] + v[i / 4 + i % 4 * 4]);
     EXPECT_EQ(values(x + Value(x.t())), want);
     EXPECT_EQ(values(out_of("mul", {x, Value(2)}, x)), values(sample({4, 4}) * Value(2)));
+    // Resized, it would be read in a shape its values never had.
+    Tensor one = sample({1});
+    EXPECT_ERROR(out_of("mul", {one, sample({3})}, one), kRuntime,
+                 "output with shape [1] doesn't match the broadcast shape [3]");
+    EXPECT_EQ(values(one), values(sample({1})));
     // The same memory in another order: refused, as PyTorch does.
     EXPECT_ERROR(x.add_(Value(x.t())), kRuntime,
                  "some elements of the input tensor and the written-to tensor refer to a single "

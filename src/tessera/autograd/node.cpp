@@ -96,6 +96,7 @@ OpNode::OpNode(const Op& op, Args args)
   saved_.resize(n);
   shapes_.resize(n);
   dtypes_.resize(n);
+  devices_.resize(n);
   ints_.reserve(n);
   strings_.reserve(n);
   for (size_t i = 0; i < n; ++i) {
@@ -110,6 +111,7 @@ OpNode::OpNode(const Op& op, Args args)
       const TensorBase& t = *v.tensor;
       shapes_[i] = t.sizes();
       dtypes_[i] = t.dtype();
+      devices_[i] = t.device();
       if (saves_argument(op, args, i)) saved_[i] = SavedTensor(t, false);
       if (is_floating(t.dtype())) {
         tensor_args_.push_back(static_cast<int>(i));
@@ -155,7 +157,7 @@ Grads OpNode::apply(Grads&& grads) {
   for (size_t e = 0; e < next.size(); ++e) {
     size_t i = static_cast<size_t>(tensor_args_[e]);
     if (next[e].node && made[i].defined())
-      out[e] = fit_gradient(std::move(made[i]), shapes_[i], dtypes_[i]);
+      out[e] = fit_gradient(std::move(made[i]), shapes_[i], dtypes_[i], devices_[i]);
   }
   return out;
 }
@@ -183,7 +185,7 @@ Grads AccumulateGrad::apply(Grads&& grads) {
   return {};
 }
 
-TensorBase fit_gradient(TensorBase grad, const Dims& shape, DType dtype) {
+TensorBase fit_gradient(TensorBase grad, const Dims& shape, DType dtype, Device device) {
   if (!(grad.sizes() == shape)) {
     Dims dims;
     int lead = grad.dim() - shape.ndim();
@@ -195,6 +197,8 @@ TensorBase fit_gradient(TensorBase grad, const Dims& shape, DType dtype) {
     if (!(grad.sizes() == shape)) grad = op::reshape(grad, shape.span());
   }
   if (grad.dtype() != dtype) grad = op::_to_dtype(grad, dtype);
+  // A number from the CPU that joined tensors of a GPU: its gradient goes back to where it is.
+  if (!(grad.device() == device)) grad = op::_to_device(grad, device);
   return grad;
 }
 

@@ -69,6 +69,7 @@ class OpNode final : public Node {
   std::vector<SavedTensor> saved_;  // beside args_, where saved
   std::vector<Dims> shapes_;
   std::vector<DType> dtypes_;
+  std::vector<Device> devices_;
   std::vector<Dims> ints_;  // owned copies of lists in args_
   std::vector<std::string> strings_;
   SavedTensor result_;
@@ -134,8 +135,8 @@ class GradMode {
   bool before_;
 };
 
-// Sums `grad` over what broadcasting added and converts it to `dtype`.
-TensorBase fit_gradient(TensorBase grad, const Dims& shape, DType dtype);
+// Sums `grad` over what broadcasting added, converts it to `dtype` and moves it to `device`.
+TensorBase fit_gradient(TensorBase grad, const Dims& shape, DType dtype, Device device);
 
 // The engine. `inputs` empty: accumulate into leaves; else return the gradients of the inputs.
 Grads run_backward(std::span<const TensorBase> roots, std::span<const TensorBase> root_grads,

@@ -209,7 +209,11 @@ TensorBase call_pointwise(const Op& op, Args args, Target target, const TensorBa
   }
   TS_CHECK(can_cast(p.result, given.dtype()), "result type ", dtype_title(p.result),
            " can't be cast to the desired output type ", dtype_title(given.dtype()));
-  if (target == Target::kOut) {
+  // An output that is read too keeps its shape: resized, it would be read as what it is not.
+  bool resizable = target == Target::kOut;
+  for (int k = 0; k < p.num_sources; ++k)
+    resizable &= !p.sources[k].tensor || !p.sources[k].tensor->is_same(given);
+  if (resizable) {
     resize_output(given, shape);
   } else {
     TS_CHECK(shape == given.sizes(), "output with shape ", given.sizes(),

@@ -26,7 +26,11 @@ struct Scalar {
 
   bool is_double() const { return kind == Kind::kDouble; }
   double to_double() const { return is_double() ? d : static_cast<double>(i); }
-  int64_t to_int() const { return is_double() ? static_cast<int64_t>(d) : i; }
+  // Truncates; what no int64 can hold gives the lowest one, as tensors of doubles convert.
+  int64_t to_int() const {
+    if (!is_double()) return i;
+    return d >= -0x1p63 && d < 0x1p63 ? static_cast<int64_t>(d) : INT64_MIN;
+  }
   // The dtype it has in type promotion: bool, int64 or the default float dtype.
   DType dtype() const;
 };
