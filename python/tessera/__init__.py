@@ -3,6 +3,7 @@
 `import tessera as torch`, or `tessera run script.py`, which makes `import torch` mean Tessera.
 """
 
+import sys as _sys
 from math import e, inf, nan, pi
 
 from . import _cuda_libs
@@ -25,7 +26,7 @@ from ._C import (
     set_default_dtype,
     tensor,
 )
-from ._missing import module_getattr
+from ._missing import StandInFinder, mark_missing_attributes, module_getattr
 
 globals().update(_C.dtypes)
 # Every operator's function, derived from its record.
@@ -61,4 +62,6 @@ from .amp import autocast
 __version__ = "0.1.0"
 newaxis = None
 
+mark_missing_attributes(Tensor)
+_sys.meta_path.append(StandInFinder)
 __getattr__ = module_getattr(__name__)

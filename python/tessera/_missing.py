@@ -1,43 +1,136 @@
-"""What is said of a name that PyTorch has and Tessera lacks."""
+"""What happens to a name that is not there: see also _standin.
+
+`torch.x` raises when it is used: MissingError for what PyTorch has and Tessera lacks, a plain
+AttributeError for what neither has. `from torch import x` and `import torch.x` give a stand-in for
+what PyTorch has, which raises when it is used, so that a program that only mentions it still runs.
+"""
 
 import sys
 
 
 class MissingError(NotImplementedError, AttributeError):
-    """A name that is not there: hasattr() is false, and the message says what is."""
+    """A name of PyTorch's that Tessera lacks: hasattr() is false, and the message says what is.
+
+    The nearest name is looked for when the message is read: hasattr() reads none.
+    """
+
+    def __init__(self, owner, name, names=()):
+        super().__init__(f"{owner}.{name} is not implemented in Tessera yet")
+        self._wanted = owner, name, names
+
+    def __str__(self):
+        return super().__str__() + hint(*self._wanted)
+
+
+def torch_name(module):
+    """What PyTorch calls a module of ours."""
+    return module.replace("tessera", "torch", 1)
 
 
 def nearest(name, names):
     """The name most like it, or None."""
     import difflib
 
-    found = difflib.get_close_matches(name, [n for n in names if not n.startswith("_")], n=1)
+    public = [n for n in names if not n.startswith("_")]
+    found = difflib.get_close_matches(name, public, n=1)
+    if not found:  # ReLu for relu
+        found = [n for n in public if n.lower() == name.lower()]
     return found[0] if found else None
 
 
-def missing(owner, name, names):
-    """The error for `owner.name`."""
-    shown = owner.replace("tessera", "torch", 1)
-    text = f"{shown}.{name} is not implemented in Tessera yet"
+def hint(owner, name, names):
+    """The end of a message: the name that was perhaps meant."""
     like = nearest(name, names)
-    if like:
-        text += f"; the nearest name that exists is {shown}.{like}"
-    return MissingError(text)
+    return f"; the nearest name that exists is {owner}.{like}" if like else ""
+
+
+def _unknown(module, name, names):
+    return AttributeError(
+        f"module '{module}' has no attribute '{name}'" + hint(module, name, names), name=name
+    )
+
+
+def is_mentioned(frame, operations):
+    """Is a frame just now carrying out one of these operations, and not calling hasattr()?"""
+    from opcode import opname
+
+    return opname[frame.f_code.co_code[frame.f_lasti]] in operations
+
+
+def _submodule(module_name, name):
+    """Loads tessera.x.name if there is such a file."""
+    import importlib
+    from importlib.machinery import PathFinder
+
+    folders = getattr(sys.modules[module_name], "__path__", None)
+    if not folders or PathFinder.find_spec(f"{module_name}.{name}", folders) is None:
+        return None
+    return importlib.import_module(f"{module_name}.{name}")
 
 
 def module_getattr(module_name):
     """A module's `__getattr__`: loads its submodules on demand, and raises for what is missing."""
 
     def getattr_(name):
-        if not name.startswith("__"):
-            import importlib
+        if name.startswith("__"):
+            raise AttributeError(f"module '{module_name}' has no attribute '{name}'")
+        found = _submodule(module_name, name)
+        if found is not None:
+            return found
+        from ._names import is_known
 
-            try:
-                return importlib.import_module(f"{module_name}.{name}")
-            except ModuleNotFoundError as error:
-                if error.name != f"{module_name}.{name}":
-                    raise
-            raise missing(module_name, name, vars(sys.modules[module_name]))
-        raise AttributeError(f"module '{module_name}' has no attribute '{name}'")
+        shown = torch_name(module_name)
+        if not is_known(shown, name):
+            raise _unknown(shown, name, dir(sys.modules[module_name]))
+        if is_mentioned(sys._getframe(1), ("IMPORT_FROM",)):
+            from ._standin import stand_in
+
+            return stand_in(f"{shown}.{name}")
+        raise MissingError(shown, name, dir(sys.modules[module_name]))
 
     return getattr_
+
+
+class StandInFinder:
+    """The last finder: makes `import torch.x` work for modules that only PyTorch has."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if not name.startswith("tessera."):
+            return None
+        from ._standin import find_stand_in
+
+        return find_stand_in(name)
+
+
+class _MissingAttribute:
+    """In the place of a method or property that PyTorch's Tensor has."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name):
+        self._name = name
+
+    def __get__(self, instance, owner):
+        raise MissingError("Tensor", self._name, present_in(owner))
+
+
+def present_in(cls):
+    """The names that a class of tensors has."""
+    missing = set()
+    for base in cls.__mro__:
+        missing |= {n for n, v in vars(base).items() if isinstance(v, _MissingAttribute)}
+    return set(dir(cls)) - missing
+
+
+def mark_missing_attributes(tensor_type):
+    """Lets `x.name` say of PyTorch's names that Tessera lacks them.
+
+    Descriptors rather than a __getattr__: that would make every access to an attribute slower.
+    """
+    from ._names import tensor_names
+
+    present = vars(tensor_type)
+    for name in tensor_names():
+        if name not in present and not name.startswith("__"):
+            setattr(tensor_type, name, _MissingAttribute(name))

@@ -151,12 +151,3 @@ def test_device_mismatch_names_both(accelerator):
 
 def test_out_of_memory_has_a_class_of_its_own():
     assert issubclass(torch.OutOfMemoryError, RuntimeError)
-
-
-def test_missing_names():
-    with pytest.raises(AttributeError, match="nearest name that exists is torch.softmax"):
-        torch.softmaxx  # noqa: B018
-    with pytest.raises(NotImplementedError):
-        torch.nn.functional.no_such_function  # noqa: B018
-    assert not hasattr(torch, "no_such_name")
-    assert not hasattr(torch.ones(1), "no_such_name")

@@ -37,9 +37,7 @@ class _Finder:
         except ModuleNotFoundError as error:
             if error.name != real:
                 raise
-            raise ModuleNotFoundError(
-                f"No module named '{name}': Tessera has no {real} yet", name=name
-            ) from None
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name) from None
         return importlib.machinery.ModuleSpec(
             name, _Loader(module), is_package=hasattr(module, "__path__")
         )
