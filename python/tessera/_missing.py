@@ -68,10 +68,20 @@ def _submodule(module_name, name):
     return importlib.import_module(f"{module_name}.{name}")
 
 
-def module_getattr(module_name):
-    """A module's `__getattr__`: loads its submodules on demand, and raises for what is missing."""
+def module_getattr(module_name, files=None):
+    """A module's `__getattr__`: loads its submodules on demand, and raises for what is missing.
+
+    `files` names the submodule that holds a name, for names that load when they are first used.
+    """
 
     def getattr_(name):
+        if files and name in files:
+            import importlib
+
+            module = importlib.import_module(f"{module_name}.{files[name]}")
+            value = getattr(module, name)
+            setattr(sys.modules[module_name], name, value)
+            return value
         if name.startswith("__"):
             raise AttributeError(f"module '{module_name}' has no attribute '{name}'")
         found = _submodule(module_name, name)
