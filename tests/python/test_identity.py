@@ -170,13 +170,20 @@ def test_parameter():
 
 
 def test_deepcopy():
+    w = torch.ones(2, requires_grad=True)
+    w.note = [1]
+    (w * 3).sum().backward()
+    other = copy.deepcopy(w)
+    assert type(other) is torch.Tensor and other is not w and other.requires_grad
+    assert other.note == [1] and other.note is not w.note
+    assert other.grad.tolist() == [3.0, 3.0] and not other._is_same_storage(w)
+    # As in PyTorch, a parameter's copy starts without gradient and attributes.
     w = nn.Parameter(torch.ones(2))
     w.note = [1]
     (w * 3).sum().backward()
     other = copy.deepcopy(w)
-    assert type(other) is nn.Parameter and other is not w and other.requires_grad
-    assert other.note == [1] and other.note is not w.note
-    assert other.grad.tolist() == [3.0, 3.0] and not other._is_same_storage(w)
+    assert type(other) is nn.Parameter and other.requires_grad and not other._is_same_storage(w)
+    assert other.grad is None and not hasattr(other, "note")
     shared = copy.deepcopy([w, w])
     assert shared[0] is shared[1]
 
