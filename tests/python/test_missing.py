@@ -105,7 +105,7 @@ def test_a_stand_in_may_be_derived_from_and_named():
         def __init__(self):
             super().__init__(1)
 
-    class Mixed(Layer, nn.Parameter):
+    class Mixed(Layer, nn.Module):
         pass
 
     for cls in (Layer, Mixed):
