@@ -1,8 +1,10 @@
-"""The command `tessera`: runs programs written for PyTorch, and says what it found here.
+"""The command `tessera`: runs programs written for PyTorch, lists what they need that is missing,
+and says what it found here.
 
 tessera run [--virtual-gpu SPEC] script.py args...
 tessera run [--virtual-gpu SPEC] -m module args...
 tessera run [--virtual-gpu SPEC] -c code args...
+tessera check script.py ...
 tessera doctor
 """
 
@@ -91,6 +93,10 @@ def main():
         from tessera.doctor import main as doctor
 
         return doctor()
+    if args[0] == "check":
+        from tessera.check import main as check
+
+        return check(args[1:])
     if args[0] != "run":
         return _usage(f"unknown command {args[0]}")
     return run(args[1:])

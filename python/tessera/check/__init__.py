@@ -1,0 +1,55 @@
+"""`tessera check`: what a program uses of PyTorch that Tessera lacks, without running it."""
+
+import os
+import sys
+
+from ._files import local_modules
+from ._findings import Finding, check_source
+
+__all__ = ["Finding", "check_file", "check_program", "check_source", "main"]
+
+
+def check_file(path):
+    """The findings of one file, in the order of its lines."""
+    with open(path, "rb") as file:
+        return check_source(file.read(), path)
+
+
+def check_program(paths):
+    """Findings by file: of programs, of all files of folders, and of modules beside them."""
+    roots = []
+    for path in paths:
+        if os.path.isdir(path):
+            for parent, folders, names in os.walk(path):
+                folders[:] = sorted(f for f in folders if not f.startswith((".", "__pycache__")))
+                roots += [os.path.join(parent, n) for n in sorted(names) if n.endswith(".py")]
+        else:
+            roots.append(path)
+    found, waiting = {}, list(roots)
+    while waiting:
+        path = os.path.normpath(waiting.pop(0))
+        if path in found:
+            continue
+        found[path] = check_file(path)
+        waiting += local_modules(path)
+    return found
+
+
+def main(args):
+    """Prints file:line: what is missing. 0 if nothing is, 1 if something is, 2 for a bad call."""
+    if not args or args[0].startswith("-"):
+        print("tessera check script.py ...: lists what it uses that is missing", file=sys.stderr)
+        return 2
+    try:
+        found = check_program(args)
+    except (OSError, SyntaxError, ValueError) as error:
+        print(f"tessera: {error}", file=sys.stderr)
+        return 2
+    count = 0
+    for path, findings in found.items():
+        for finding in findings:
+            print(f"{path}:{finding.line}: {finding.text}")
+        count += len(findings)
+    files = f"{len(found)} file{'' if len(found) == 1 else 's'}"
+    print(f"{files}: {count or 'nothing'} missing")
+    return 1 if count else 0
