@@ -47,15 +47,16 @@ struct ReduceBody {
       combine_text;  // of `x`, `y`: two partial results to one; associative in exact arithmetic
   const char* finish_text;  // of `x` and `n`, the number of elements reduced (an A)
   const char* init_text;    // the neutral element
+  // Elements are dense and in register form; `acc` are accumulators side by side.
   struct Loops {
-    // A dense or strided run of n elements into one partial result, in the fixed tree.
-    void (*run)(void* acc, const void* in, int64_t n);
-    // acc[i] = combine(acc[i], map(in[i])) for i < n: rows added into a row.
-    void (*rows)(void* acc, const void* in, int64_t n);
-    // acc[i] = combine(acc[i], other[i]).
-    void (*merge)(void* acc, const void* other, int64_t n);
+    // acc[c], c < count: of the n elements at in + c * stride, in the fixed tree of lanes.
+    void (*run)(void* acc, const void* in, int64_t n, int64_t count, int64_t stride);
+    // acc[i], i < n: combined with in[r * stride + i], one row after the other; `seen` elements
+    // are in each already, and with none it begins at the neutral element.
+    void (*rows)(void* acc, const void* in, int64_t n, int64_t rows, int64_t stride, int64_t seen);
+    // acc[i] = combine(acc[i], other[i]); so many elements are in each of the two.
+    void (*merge)(void* acc, const void* other, int64_t n, int64_t seen, int64_t other_seen);
     void (*finish)(void* acc, int64_t n, int64_t count);
-    Imm init;
   };
   Loops loops[kNumIsas][kNumRegClasses];
 };

@@ -1,0 +1,32 @@
+// The engine of reductions: cuts one operand into leaves, has loops reduce them, and combines the
+// results in a fixed tree, on all threads.
+#pragma once
+#include "tessera/driver/backend.h"
+
+namespace tessera::cpu {
+
+struct Reduction {
+  const void* in;
+  DType in_dtype;
+  RegClass cls;   // elements are converted to it before the loops see them
+  int kept_ndim;  // row-major
+  const int64_t* kept_sizes;
+  const int64_t* kept_strides;
+  int reduced_ndim;
+  const int64_t* reduced_sizes;
+  const int64_t* reduced_strides;
+
+  const ReduceBody::Loops* loops;  // finish is not used
+  size_t acc_bytes;                // of one accumulator
+  // An accumulator may have several parts of one size: then n of them are n first parts, n
+  // second...
+  int acc_parts = 1;
+  // Gets n finished accumulators, of results number at, at + step, ...; `tile` has room for n
+  // elements of 16 bytes.
+  void (*finish)(const void* ctx, void* acc, int64_t n, int64_t at, int64_t step, char* tile);
+  const void* ctx;
+};
+
+Status run_reduction(const Reduction& reduction, const char* name) noexcept;
+
+}  // namespace tessera::cpu

@@ -1,0 +1,45 @@
+"""Run in a process of its own: computes what `cases` lists and prints a checksum of each result.
+
+Which instruction set and how many threads the CPU's loops use is fixed when the library is loaded,
+so test_bits.py starts this once for each and compares."""
+
+import hashlib
+import json
+
+import numpy as np
+
+import tessera as torch
+
+
+def numbers(*shape, dtype=np.float32, seed=1):
+    values = np.random.default_rng(seed).standard_normal(shape) * 3
+    return torch.from_numpy(values.astype(dtype))
+
+
+def reductions():
+    """Long and short, along memory and across it, of runs that end anywhere."""
+    shapes = [(70001,), (3, 20003), (900, 131), (131, 900), (4099, 3), (5, 67, 513), (40, 9, 7, 29)]
+    for shape in shapes:
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32):
+            x = numbers(*shape).to(dtype)
+            layouts = {"as made": x, "transposed": x.transpose(0, -1), "stepped": x[..., ::2]}
+            for layout, y in layouts.items():
+                for dim in [None, *range(y.dim())]:
+                    name = f"{tuple(y.shape)} {layout} {dtype} over {dim}"
+                    yield f"sum {name}", lambda y=y, d=dim: y.sum() if d is None else y.sum(d)
+
+
+def cases():
+    yield from reductions()
+
+
+def checksum(result):
+    results = result if isinstance(result, (tuple, list)) else [result]
+    digest = hashlib.sha256()
+    for tensor in results:
+        digest.update(np.asarray(tensor.contiguous().view(-1).tolist()).tobytes())
+    return digest.hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    print(json.dumps({name: checksum(function()) for name, function in cases()}))
