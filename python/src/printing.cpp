@@ -1,4 +1,4 @@
-// The numbers of a tensor's repr; the core writes them for both faces.
+// A tensor's repr; the core writes it for both faces.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -13,13 +13,15 @@ namespace nb = nanobind;
 
 void bind_printing(nb::module_& m) {
   m.def(
-      "_tensor_contents",
-      [](nb::handle tensor, int64_t indent, int precision, double threshold, int64_t edgeitems,
-         int64_t linewidth, std::optional<bool> sci_mode) {
-        return contents_text(unwrap_checked(tensor.ptr(), "repr()"), indent,
-                             {precision, threshold, edgeitems, linewidth, sci_mode});
+      "_tensor_text",
+      [](nb::handle tensor, const std::string& name, std::optional<std::string> contents,
+         int precision, double threshold, int64_t edgeitems, int64_t linewidth,
+         std::optional<bool> sci_mode) {
+        return to_text(unwrap_checked(tensor.ptr(), "repr()"),
+                       {precision, threshold, edgeitems, linewidth, sci_mode}, name, contents);
       },
-      nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
+      nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+      nb::arg().none());
 }
 
 }  // namespace tessera::python

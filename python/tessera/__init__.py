@@ -51,9 +51,9 @@ from ._functions import (
     manual_seed,
     numel,
     seed,
-    set_printoptions,
     typename,
 )
+from ._tensor_str import set_printoptions
 from . import autograd
 from . import fuse
 from . import nn

@@ -61,12 +61,3 @@ def typename(o):
         return o.type()
     kind = o if isinstance(o, type) else type(o)
     return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
-
-
-def set_printoptions(
-    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
-):
-    """How tensors are printed."""
-    from ._tensor_str import options
-
-    options.set(precision, threshold, edgeitems, linewidth, profile, sci_mode)

@@ -1,89 +1,51 @@
-"""A tensor as text, in PyTorch's format."""
+"""A tensor as text, in PyTorch's format: how Python asks the core for it."""
 
-import math
+from math import inf
 
 from . import _C
 
-_float32, _int64, _bool = (_C.dtypes[n] for n in ("float32", "int64", "bool"))
+_PROFILES = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, inf, 3, 80)}
 
 
 class _Options:
-    precision = 4
-    threshold = 1000
-    edgeitems = 3
-    linewidth = 80
+    precision, threshold, edgeitems, linewidth = _PROFILES["default"]
     sci_mode = None
 
-    def set(self, precision, threshold, edgeitems, linewidth, profile, sci_mode):
-        profiles = {
-            "default": (4, 1000, 3, 80),
-            "short": (2, 1000, 2, 80),
-            "full": (4, math.inf, 3, 80),
-        }
-        if profile is not None:
-            self.precision, self.threshold, self.edgeitems, self.linewidth = profiles[profile]
-        for name, value in (
-            ("precision", precision),
-            ("threshold", threshold),
-            ("edgeitems", edgeitems),
-            ("linewidth", linewidth),
-        ):
-            if value is not None:
-                setattr(self, name, value)
-        self.sci_mode = sci_mode
+
+PRINT_OPTS = _Options()
 
 
-options = _Options()
-
-
-def _contents(tensor, indent):
-    o = options
-    return _C._tensor_contents(
-        tensor, indent, o.precision, o.threshold, o.edgeitems, o.linewidth, o.sci_mode
-    )
-
-
-def _with_suffixes(text, suffixes, indent):
-    """The closing of `tensor(...`, on a new line where the last one would be too long."""
-    last = len(text) - text.rfind("\n") + 1
-    for suffix in suffixes:
-        if last + len(suffix) + 2 > options.linewidth:
-            text += ",\n" + " " * indent + suffix
-            last = indent + len(suffix)
-        else:
-            text += ", " + suffix
-            last += len(suffix) + 2
-    return text + ")"
+def set_printoptions(
+    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
+):
+    """How tensors are printed. What is not given stays, but for sci_mode, which is then chosen."""
+    o = PRINT_OPTS
+    if profile in _PROFILES:
+        o.precision, o.threshold, o.edgeitems, o.linewidth = _PROFILES[profile]
+    if precision is not None:
+        o.precision = precision
+    if threshold is not None:
+        o.threshold = threshold
+    if edgeitems is not None:
+        o.edgeitems = edgeitems
+    if linewidth is not None:
+        o.linewidth = linewidth
+    o.sci_mode = sci_mode
 
 
 def tensor_str(self, contents=None):
-    plain = self.detach()
-    prefix = "tensor(" if type(self) in (_C.Tensor, _parameter()) else type(self).__name__ + "("
-    indent = len(prefix)
-    suffixes = []
-    if self.is_cuda:
-        suffixes.append(f"device='{self.device}'")
-    usual = self.dtype in (_C.get_default_dtype(), _int64, _bool)
-    if self.numel() == 0:
-        if self.dim() != 1:
-            suffixes.append(f"size={tuple(self.shape)}")
-        if self.dtype != _C.get_default_dtype():
-            suffixes.append(f"dtype={self.dtype}")
-        text = "[]"
-    else:
-        if not usual:
-            suffixes.append(f"dtype={self.dtype}")
-        text = _contents(plain, indent)
-    if contents is not None:
-        text = contents
-    if self.grad_fn is not None:
-        suffixes.append(f"grad_fn=<{self.grad_fn.name()}>")
-    elif self.requires_grad:
-        suffixes.append("requires_grad=True")
-    return _with_suffixes(prefix + text, suffixes, indent)
-
-
-def _parameter():
     from .nn.parameter import Parameter
 
-    return Parameter
+    is_plain = type(self) in (_C.Tensor, Parameter)
+    o = PRINT_OPTS
+    text = _C._tensor_text(
+        self,
+        "tensor" if is_plain else type(self).__name__,
+        contents,
+        o.precision,
+        o.threshold,
+        o.edgeitems,
+        o.linewidth,
+        o.sci_mode,
+    )
+    return f"Parameter({text})" if isinstance(self, Parameter) and not is_plain else text

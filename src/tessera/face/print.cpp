@@ -6,12 +6,86 @@
 #include <vector>
 
 #include "tessera/autograd/node.h"
-#include "tessera/call/overlap.h"
 #include "tessera/face/tensor.h"
 
 namespace tessera {
 
 namespace {
+
+template <class S>
+double imaginary(const S& s) {
+  if constexpr (requires { s.im; })
+    return s.im;
+  else
+    return 0;
+}
+template <class D>
+bool is_meta(const D& d) {
+  if constexpr (requires { d.is_meta(); })
+    return d.is_meta();
+  else
+    return false;
+}
+bool is_complex_dtype(DType t) { return std::string_view(dtype_name(t)).starts_with("complex"); }
+bool is_usual_complex(DType t) {
+  return std::string_view(dtype_name(t)) ==
+         (default_dtype() == DType::kFloat64 ? "complex128" : "complex64");
+}
+
+std::string printed(const char* format, int precision, double v) {
+  int size = std::snprintf(nullptr, 0, format, precision, v);
+  std::string text(static_cast<size_t>(size) + 1, '\0');
+  std::snprintf(text.data(), text.size(), format, precision, v);
+  text.resize(static_cast<size_t>(size));
+  return text;
+}
+
+// How the numbers of one tensor are written: with a fraction, as whole numbers or with an exponent,
+// and how wide. Zeros, nan and inf do not count: PyTorch aligns by the other numbers.
+class Formatter {
+ public:
+  Formatter(const std::vector<Scalar>& shown, const PrintOptions& o) : precision_(o.precision) {
+    double largest = 0, smallest = INFINITY;
+    for (const Scalar& s : shown) {
+      if (!s.is_double() || !counts(s)) continue;
+      double v = std::fabs(s.d);
+      largest = std::max(largest, v);
+      smallest = std::min(smallest, v);
+      whole_ = whole_ && v == std::ceil(v);
+    }
+    if (largest > 0)
+      sci_ =
+          o.sci_mode.value_or(largest / smallest > 1000.0 || largest > 1.0e8 || smallest < 1.0e-4);
+    for (const Scalar& s : shown)
+      if (counts(s)) width_ = std::max(width_, static_cast<int64_t>(bare(s).size()));
+  }
+
+  int64_t width() const { return width_; }
+
+  std::string text(const Scalar& s) const {
+    std::string text = bare(s);
+    int64_t missing = width_ - static_cast<int64_t>(text.size());
+    return missing > 0 ? std::string(static_cast<size_t>(missing), ' ') + text : text;
+  }
+
+ private:
+  static bool counts(const Scalar& s) { return !s.is_double() || (std::isfinite(s.d) && s.d != 0); }
+
+  std::string bare(const Scalar& s) const {
+    if (s.kind == Scalar::Kind::kBool) return s.i ? "True" : "False";
+    if (!s.is_double()) return std::to_string(s.i);
+    if (std::isnan(s.d)) return "nan";  // its sign says nothing
+    if (std::isinf(s.d)) return s.d < 0 ? "-inf" : "inf";
+    if (sci_) return printed("%.*e", precision_, s.d);
+    if (whole_) return printed("%.*f", 0, s.d) + ".";
+    return printed("%.*f", precision_, s.d);
+  }
+
+  int precision_;
+  bool whole_ = true;
+  bool sci_ = false;
+  int64_t width_ = 1;
+};
 
 // What will be printed, with gaps where some is left out.
 struct Piece {
@@ -22,13 +96,14 @@ struct Piece {
 
 class Printer {
  public:
-  Printer(const TensorBase& t, const PrintOptions& options) : o_(options), dtype_(t.dtype()) {
+  Printer(const TensorBase& t, const PrintOptions& options)
+      : o_(options), complex_(is_complex_dtype(t.dtype())) {
     summarize_ = static_cast<double>(t.numel()) > o_.threshold;
     Tensor plain = Tensor(alias(t, t.sizes(), t.strides(), t.storage_offset()));
     // Of a large tensor only the edges leave the device.
-    if (!summarize_) plain = plain.cpu();
-    all_ = gather(plain);
-    choose();
+    all_ = gather(summarize_ ? plain : plain.cpu());
+    formatters_.emplace_back(real_, o_);
+    if (complex_) formatters_.emplace_back(imaginary_, o_);
   }
   std::string text(int dims, int64_t indent) const { return nested(all_, dims, indent); }
 
@@ -37,82 +112,69 @@ class Printer {
     Piece piece;
     if (t.dim() == 0) {
       piece.value = t.scalar();
-      shown_.push_back(piece.value);
+      real_.push_back(real_part(piece.value));
+      if (complex_) imaginary_.push_back(Scalar(imaginary(piece.value)));
       return piece;
     }
     int64_t n = t.sizes()[0], edge = o_.edgeitems;
-    bool cut = summarize_ && n > 2 * edge;
-    for (int64_t i = 0; i < n; ++i) {
-      if (cut && i == edge) {
-        piece.items.push_back({true, {}, {}});
-        i = n - edge;
-      }
-      Dims sizes(t.sizes()), strides(t.strides());
-      sizes.erase(0);
-      strides.erase(0);
-      piece.items.push_back(
-          gather(Tensor(alias(t, sizes, strides, t.storage_offset() + i * t.strides()[0]))));
-    }
+    bool cut = summarize_ && (n > 2 * edge || edge == 0);
+    if (!cut) return part(t, 0, n);
+    piece = part(t, 0, edge);
+    piece.items.push_back({true, {}, {}});
+    for (Piece& p : part(t, n - edge, edge).items) piece.items.push_back(std::move(p));
     return piece;
   }
 
-  // How wide the numbers are, and whether they need a fraction or an exponent. Zeros, nan and inf
-  // do not count: PyTorch aligns by the other numbers.
-  void choose() {
-    bool floating = is_floating(dtype_);
-    double largest = 0, smallest = INFINITY;
-    for (const Scalar& s : shown_) {
-      double v = std::fabs(s.to_double());
-      if (!counts(s) || !floating) continue;
-      largest = std::max(largest, v);
-      smallest = std::min(smallest, v);
-      whole_ = whole_ && v == std::ceil(v);
+  // `n` of the items of `t`, from the host.
+  Piece part(const Tensor& t, int64_t from, int64_t n) {
+    Dims sizes(t.sizes()), strides(t.strides());
+    if (n == 0) return {};
+    if (sizes.size() == 1) {  // nothing more is left out: fetched at once
+      sizes[0] = n;
+      Tensor some(alias(t, sizes, strides, t.storage_offset() + from * strides[0]));
+      return items(some.cpu(), 0, n);
     }
-    if (largest > 0)
-      sci_ = largest / smallest > 1000.0 || largest > 1.0e8 || (!whole_ && smallest < 1.0e-4);
-    for (const Scalar& s : shown_)
-      if (counts(s)) width_ = std::max(width_, static_cast<int64_t>(number(s).size()));
-    if (floating && o_.sci_mode) sci_ = *o_.sci_mode;
+    return items(t, from, n);
   }
 
-  bool counts(const Scalar& s) const { return !s.is_double() || (std::isfinite(s.d) && s.d != 0); }
+  Piece items(const Tensor& t, int64_t from, int64_t n) {
+    Dims sizes(t.sizes()), strides(t.strides());
+    sizes.erase(0);
+    strides.erase(0);
+    Piece piece;
+    for (int64_t i = from; i < from + n; ++i)
+      piece.items.push_back(
+          gather(Tensor(alias(t, sizes, strides, t.storage_offset() + i * t.strides()[0]))));
+    return piece;
+  }
+
+  Scalar real_part(const Scalar& s) const { return complex_ ? Scalar(s.d) : s; }
 
   std::string number(const Scalar& s) const {
-    if (s.kind == Scalar::Kind::kBool) return s.i ? "True" : "False";
-    if (!s.is_double()) return std::to_string(s.i);
-    // The sign of a NaN says nothing.
-    if (std::isnan(s.d)) return "nan";
-    if (std::isinf(s.d)) return s.d < 0 ? "-inf" : "inf";
-    char text[512];
-    if (sci_)
-      std::snprintf(text, sizeof text, "%.*e", o_.precision, s.d);
-    else if (whole_)
-      std::snprintf(text, sizeof text, "%.0f.", s.d);
-    else
-      std::snprintf(text, sizeof text, "%.*f", o_.precision, s.d);
-    return text;
-  }
-
-  std::string padded(const Scalar& s) const {
-    std::string text = number(s);
-    int64_t missing = width_ - static_cast<int64_t>(text.size());
-    return missing > 0 ? std::string(static_cast<size_t>(missing), ' ') + text : text;
+    std::string text = formatters_[0].text(real_part(s));
+    if (!complex_) return text;
+    std::string more = formatters_[1].text(Scalar(imaginary(s)));
+    more.erase(0, more.find_first_not_of(' '));
+    return text + (more[0] == '-' ? "" : "+") + more + "j";
   }
 
   std::string row(const Piece& p, int64_t indent) const {
-    int64_t per_line = std::max<int64_t>(1, (o_.linewidth - indent) / (width_ + 2));
+    int64_t width = formatters_[0].width() + 2;
+    if (complex_) width += formatters_[1].width() + 1;
+    int64_t per_line = std::max<int64_t>(1, (o_.linewidth - indent) / width);
+    bool only_gap = p.items.size() == 1 && p.items[0].gap;
     std::string text = "[";
     for (size_t i = 0; i < p.items.size(); ++i) {
       bool breaks = i && static_cast<int64_t>(i) % per_line == 0;
       if (i) text += breaks ? ",\n" : ", ";
       if (breaks) text.append(static_cast<size_t>(indent + 1), ' ');
-      text += p.items[i].gap ? " ..." : padded(p.items[i].value);
+      text += p.items[i].gap ? (only_gap ? "..." : " ...") : number(p.items[i].value);
     }
     return text + "]";
   }
 
   std::string nested(const Piece& p, int dims, int64_t indent) const {
-    if (dims == 0) return padded(p.value);
+    if (dims == 0) return number(p.value);
     if (dims == 1) return row(p, indent);
     std::string between = ",";
     between.append(static_cast<size_t>(dims - 1), '\n')
@@ -126,13 +188,11 @@ class Printer {
   }
 
   const PrintOptions& o_;
-  DType dtype_;
+  const bool complex_;
   bool summarize_ = false;
-  bool whole_ = true;
-  bool sci_ = false;
-  int64_t width_ = 1;
   Piece all_;
-  std::vector<Scalar> shown_;
+  std::vector<Scalar> real_, imaginary_;
+  std::vector<Formatter> formatters_;
 };
 
 std::string shape_text(const Dims& d) {
@@ -144,34 +204,44 @@ std::string shape_text(const Dims& d) {
   return text + (d.size() == 1 ? ",)" : ")");
 }
 
+// What a reader cannot see from the numbers.
+std::vector<std::string> suffixes_of(const TensorBase& t) {
+  std::vector<std::string> all;
+  if (!t.device().is_cpu()) all.push_back(cat("device='", t.device(), "'"));
+  bool meta = is_meta(t.device());
+  bool shown = t.numel() > 0 && !meta;
+  if (!shown && (t.dim() != 1 || meta)) all.push_back(cat("size=", shape_text(t.sizes())));
+  bool usual = t.dtype() == default_dtype() ||
+               (shown && (t.dtype() == DType::kInt64 || t.dtype() == DType::kBool ||
+                          is_usual_complex(t.dtype())));
+  if (!usual) all.push_back(cat("dtype=", t.dtype()));
+  if (Ref<autograd::Node> node = autograd::grad_fn(t))
+    all.push_back(cat("grad_fn=<", node->name(), ">"));
+  else if (t.requires_grad())
+    all.push_back("requires_grad=True");
+  return all;
+}
+
 }  // namespace
 
 std::string contents_text(const TensorBase& t, int64_t indent, const PrintOptions& options) {
   autograd::GradMode off(false);
+  if (is_meta(t.device())) return "...";
   if (t.numel() == 0) return "[]";
   return Printer(t, options).text(t.dim(), indent);
 }
 
-std::string to_text(const TensorBase& t, const PrintOptions& options) {
-  if (!t.defined()) return "tensor(undefined)";
-  std::string text = "tensor(";
+std::string to_text(const TensorBase& t, const PrintOptions& options, const std::string& name,
+                    const std::optional<std::string>& contents) {
+  if (!t.defined()) return name + "(undefined)";
+  std::string text = name + "(";
   const int64_t indent = static_cast<int64_t>(text.size());
-  text += contents_text(t, indent, options);
-  std::vector<std::string> suffixes;
-  if (t.device().is_cuda()) suffixes.push_back(cat("device='", t.device(), "'"));
-  bool empty = t.numel() == 0;
-  if (empty && t.dim() != 1) suffixes.push_back(cat("size=", shape_text(t.sizes())));
-  bool usual = t.dtype() == default_dtype() ||
-               (!empty && (t.dtype() == DType::kInt64 || t.dtype() == DType::kBool));
-  if (!usual) suffixes.push_back(cat("dtype=", t.dtype()));
-  if (Ref<autograd::Node> node = autograd::grad_fn(t))
-    suffixes.push_back(cat("grad_fn=<", node->name(), ">"));
-  else if (t.requires_grad())
-    suffixes.push_back("requires_grad=True");
+  text += contents ? *contents : contents_text(t, indent, options);
+  // PyTorch counts from the line's break, or from one before the beginning.
   size_t newline = text.rfind('\n');
-  int64_t last = static_cast<int64_t>(text.size() - (newline == std::string::npos ? 0 : newline)) +
-                 (newline == std::string::npos ? 2 : 1);
-  for (const std::string& s : suffixes) {
+  int64_t last = static_cast<int64_t>(text.size()) + 1 -
+                 (newline == std::string::npos ? -1 : static_cast<int64_t>(newline));
+  for (const std::string& s : suffixes_of(t)) {
     int64_t size = static_cast<int64_t>(s.size());
     bool breaks = last + size + 2 > options.linewidth;
     text += breaks ? ",\n" : ", ";

@@ -18,8 +18,10 @@ struct PrintOptions {
 
 // The numbers in their brackets; lines after the first begin `indent` columns in.
 std::string contents_text(const TensorBase& t, int64_t indent, const PrintOptions& options = {});
-// "tensor([1., 2.], device='cuda:0')".
-std::string to_text(const TensorBase& t, const PrintOptions& options = {});
+// "tensor([1., 2.], device='cuda:0')", with another name or other contents where they are given.
+std::string to_text(const TensorBase& t, const PrintOptions& options = {},
+                    const std::string& name = "tensor",
+                    const std::optional<std::string>& contents = std::nullopt);
 
 std::ostream& operator<<(std::ostream& out, const TensorBase& t);
 
