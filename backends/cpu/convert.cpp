@@ -139,6 +139,8 @@ TS_TARGET_AVX512 void round_half_avx512(void* d, const void* s, int64_t n) {
     set(DType::kInt64, copy<int64_t>, copy<int64_t>, nullptr);                           \
     set(DType::kFloat32, copy<float>, copy<float>, nullptr);                             \
     set(DType::kFloat64, copy<double>, copy<double>, nullptr);                           \
+    set(DType::kComplex64, copy<c64>, copy<c64>, nullptr);                               \
+    set(DType::kComplex128, copy<c128>, copy<c128>, nullptr);                            \
     set(DType::kUInt8, convert_##isa<int64_t, uint8_t>, convert_##isa<uint8_t, int64_t>, \
         round_##isa<int64_t, uint8_t>);                                                  \
     set(DType::kInt8, convert_##isa<int64_t, int8_t>, convert_##isa<int8_t, int64_t>,    \
@@ -157,11 +159,15 @@ TS_TARGET_AVX512 void round_half_avx512(void* d, const void* s, int64_t n) {
       row[static_cast<int>(RegClass::kF64)] = convert_##isa<double, F>;                  \
       row[static_cast<int>(RegClass::kI64)] = convert_##isa<int64_t, F>;                 \
       row[static_cast<int>(RegClass::kB8)] = convert_##isa<bool, F>;                     \
+      row[static_cast<int>(RegClass::kC64)] = convert_##isa<c64, F>;                     \
+      row[static_cast<int>(RegClass::kC128)] = convert_##isa<c128, F>;                   \
     };                                                                                   \
     from(std::type_identity<float>(), RegClass::kF32);                                   \
     from(std::type_identity<double>(), RegClass::kF64);                                  \
     from(std::type_identity<int64_t>(), RegClass::kI64);                                 \
     from(std::type_identity<bool>(), RegClass::kB8);                                     \
+    from(std::type_identity<c64>(), RegClass::kC64);                                     \
+    from(std::type_identity<c128>(), RegClass::kC128);                                   \
     return t;                                                                            \
   }
 TS_CONVERT_TABLE(baseline)

@@ -37,7 +37,13 @@ TS_INLINE To cast(From x) {
   else if constexpr (std::is_same_v<To, BFloat>)
     return BFloat{float_to_bfloat16(cast<float>(x))};
   else if constexpr (std::is_same_v<To, bool>)
-    return x != From(0);
+    return !(x == From(0));
+  else if constexpr (is_complex_v<From> && !is_complex_v<To>)
+    return cast<To>(x.re);  // the imaginary part is dropped
+  else if constexpr (is_complex_v<From> && is_complex_v<To>)
+    return To(static_cast<real_t<To>>(x.re), static_cast<real_t<To>>(x.im));
+  else if constexpr (is_complex_v<To>)
+    return To(cast<real_t<To>>(x), 0);
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
     return static_cast<To>(float_to_int(x));
   else
@@ -61,6 +67,8 @@ TS_TYPE_OF(kFloat16, Half)
 TS_TYPE_OF(kBFloat16, BFloat)
 TS_TYPE_OF(kFloat32, float)
 TS_TYPE_OF(kFloat64, double)
+TS_TYPE_OF(kComplex64, c64)
+TS_TYPE_OF(kComplex128, c128)
 #undef TS_TYPE_OF
 
 // Calls f(std::type_identity<T>()) with the type of dtype.
@@ -86,9 +94,13 @@ decltype(auto) with_type(DType t, F&& f) {
     case DType::kFloat32:
       return f(std::type_identity<float>());
     case DType::kFloat64:
+      return f(std::type_identity<double>());
+    case DType::kComplex64:
+      return f(std::type_identity<c64>());
+    case DType::kComplex128:
       break;
   }
-  return f(std::type_identity<double>());
+  return f(std::type_identity<c128>());
 }
 
 }  // namespace tessera::cpu

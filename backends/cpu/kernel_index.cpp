@@ -165,10 +165,16 @@ Status index_add(const KernelArgs& args) {
       return index_add_as<double>(args, out, source, alpha);
     case RegClass::kI64:
       return index_add_as<int64_t>(args, out, source, float_to_int(alpha));
+    case RegClass::kC64:
+    case RegClass::kC128:
+      return fail(Code::kUnsupported, "index_add(): not implemented for complex numbers");
     case RegClass::kB8:
       break;
   }
   return index_add_as<bool>(args, out, source, alpha != 0);
 }
+
+TS_KERNEL("index_select", index_select)
+TS_KERNEL("index_add", index_add)
 
 }  // namespace tessera::cpu

@@ -243,11 +243,16 @@ Status matmul(const KernelArgs& args) {
       return matmul_plain<uint32_t>(args, s);
     case DType::kInt64:
       return matmul_plain<uint64_t>(args, s);
+    case DType::kComplex64:
+    case DType::kComplex128:
+      return fail(Code::kUnsupported, "matmul: not implemented for complex numbers");
     case DType::kBool:
       matmul_bool(args, s);
       break;
   }
   return {};
 }
+
+TS_KERNEL("matmul", matmul)
 
 }  // namespace tessera::cpu

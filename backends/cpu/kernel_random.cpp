@@ -212,4 +212,9 @@ Status random_int(const KernelArgs& args) {
   });
 }
 
+TS_KERNEL("uniform", random_uniform)
+TS_KERNEL("normal", random_normal)
+TS_KERNEL("bernoulli", random_bernoulli)
+TS_KERNEL("random_int", random_int)
+
 }  // namespace tessera::cpu

@@ -192,4 +192,7 @@ Status dispatch(const KernelArgs& args) {
 Status softmax(const KernelArgs& args) { return dispatch<false>(args); }
 Status log_softmax(const KernelArgs& args) { return dispatch<true>(args); }
 
+TS_KERNEL("softmax", softmax)
+TS_KERNEL("log_softmax", log_softmax)
+
 }  // namespace tessera::cpu

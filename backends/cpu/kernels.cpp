@@ -1,28 +1,26 @@
 #include "kernels.h"
 
 #include <cstdio>
-#include <cstring>
+#include <string_view>
+#include <unordered_map>
 
 namespace tessera::cpu {
 
 namespace {
 
-struct Entry {
-  const char* name;
-  KernelFn fn;
-};
-constexpr Entry kKernels[] = {
-    {"softmax", softmax},           {"log_softmax", log_softmax},    {"matmul", matmul},
-    {"index_select", index_select}, {"index_add", index_add},        {"uniform", random_uniform},
-    {"normal", random_normal},      {"bernoulli", random_bernoulli}, {"random_int", random_int},
-};
+// Filled when the library is loaded, read-only afterwards.
+std::unordered_map<std::string_view, KernelFn>& kernels() {
+  static std::unordered_map<std::string_view, KernelFn> all;
+  return all;
+}
 
 }  // namespace
 
+RegisterKernel::RegisterKernel(const char* name, KernelFn fn) { kernels().emplace(name, fn); }
+
 KernelFn find_kernel(const char* name) noexcept {
-  for (const Entry& e : kKernels)
-    if (!std::strcmp(e.name, name)) return e.fn;
-  return nullptr;
+  auto it = kernels().find(name);
+  return it == kernels().end() ? nullptr : it->second;
 }
 
 Status fail(Code code, const char* format, ...) noexcept {

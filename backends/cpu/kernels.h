@@ -1,4 +1,5 @@
-// Named kernels. Each is one function over KernelArgs, listed in kernels.cpp.
+// Named kernels. Each is one function over KernelArgs, registered where it is written:
+//   TS_KERNEL("softmax", softmax)
 #pragma once
 #include <cstdarg>
 
@@ -8,20 +9,18 @@ namespace tessera::cpu {
 
 using KernelFn = Status (*)(const KernelArgs& args);
 
+struct RegisterKernel {
+  RegisterKernel(const char* name, KernelFn fn);
+};
+#define TS_KERNEL_LINE(line) register_kernel_##line
+#define TS_KERNEL_NAME(line) TS_KERNEL_LINE(line)
+#define TS_KERNEL(name, fn) \
+  static const ::tessera::cpu::RegisterKernel TS_KERNEL_NAME(__COUNTER__)(name, fn);
+
 // Null if there is none of that name.
 KernelFn find_kernel(const char* name) noexcept;
 
 // A failure with a message made as printf does, in storage of the calling thread.
 Status fail(Code code, const char* format, ...) noexcept __attribute__((format(printf, 2, 3)));
-
-Status softmax(const KernelArgs& args);
-Status log_softmax(const KernelArgs& args);
-Status matmul(const KernelArgs& args);
-Status index_select(const KernelArgs& args);
-Status index_add(const KernelArgs& args);
-Status random_uniform(const KernelArgs& args);
-Status random_normal(const KernelArgs& args);
-Status random_bernoulli(const KernelArgs& args);
-Status random_int(const KernelArgs& args);
 
 }  // namespace tessera::cpu

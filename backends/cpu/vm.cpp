@@ -33,6 +33,12 @@ void fill_tile(void* tile, RegClass cls, Imm v, int64_t n) {
     case RegClass::kB8:
       std::memset(tile, v.b8 != 0, static_cast<size_t>(n));
       break;
+    case RegClass::kC64:
+      std::fill_n(static_cast<c64*>(tile), n, v.c32);
+      break;
+    case RegClass::kC128:
+      std::fill_n(static_cast<c128*>(tile), n, v.c);
+      break;
   }
 }
 

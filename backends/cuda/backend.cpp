@@ -222,11 +222,16 @@ Status copy_peer(Exec exec, void* dst, int dst_device, const void* src, int src_
 }
 
 Status run_group(Exec exec, const GroupProgram* program) {
+  for (int i = 0; i < program->num_instrs; ++i)
+    if (program->instrs[i].cls >= RegClass::kC64 || program->instrs[i].result_cls >= RegClass::kC64)
+      return fail(Code::kUnsupported, "complex numbers are not implemented for CUDA");
   return with(exec.device,
               [&](Device& d) { return run_group_on(d, stream_of(d, exec.stream), *program); });
 }
 
 Status run_reduce(Exec exec, const ReduceProgram* program) {
+  if (program->cls >= RegClass::kC64)
+    return fail(Code::kUnsupported, "complex numbers are not implemented for CUDA");
   return with(exec.device,
               [&](Device& d) { return run_reduce_on(d, stream_of(d, exec.stream), *program); });
 }

@@ -125,7 +125,7 @@ int set_data(PyObject* o, PyObject* value, void*) {
     const TensorBase& from = unwrap_checked(value, "data");
     TensorImpl& impl = *unwrap(o).impl();
     TS_CHECK(
-        is_floating(from.dtype()) || !impl.requires_grad,
+        is_differentiable(from.dtype()) || !impl.requires_grad,
         "data set to a tensor that requires gradients must be floating point or complex dtype");
     Ref<Storage> before = std::exchange(impl.storage, from.impl()->storage);
     if (before->pending.load(std::memory_order_acquire)) release_pending_storage(before.release());

@@ -119,20 +119,21 @@ PyObject* find_method(PyObject* name) {
 
 PyObject* make_operators() {
   PyRef functions(checked(PyDict_New()));
-  auto add_function = [&](const char* name, const OpSet& set, Form form, const char* doc) {
+  auto add_function = [&](const std::string& path, const char* name, const OpSet& set, Form form,
+                          const char* doc) {
     PyRef o(make_callable(g_function_type, name, &set, nullptr, form, doc));
-    if (PyDict_SetItemString(functions.get(), name, o.get()) < 0) throw PythonError{};
+    if (PyDict_SetItemString(functions.get(), path.c_str(), o.get()) < 0) throw PythonError{};
   };
   for (const OpSet* set : op_sets()) {
-    const Op& op = *set->overloads.front().op;
-    const char* doc = op.record->doc;
-    if (set->forms & kFunction) add_function(op.name.c_str(), *set, Form::kFunction, doc);
+    const char* doc = set->overloads.front().op->record->doc;
+    const char* name = PyUnicode_AsUTF8(set->name);
+    if (set->forms & kFunction) add_function(set->path, name, *set, Form::kFunction, doc);
     if (set->forms & kMethod)
-      set_on_tensor(op.name.c_str(), make_callable(g_method_type, op.name.c_str(), set, nullptr,
-                                                   Form::kMethod, doc));
+      set_on_tensor(name, make_callable(g_method_type, name, set, nullptr, Form::kMethod, doc));
     if (!(set->forms & kInplace)) continue;
-    std::string inplace = op.name + "_";
-    add_function(inplace.c_str(), *set, Form::kInplaceFunction, doc);
+    std::string inplace = set->path + "_";
+    if (set->forms & kFunction)
+      add_function(inplace, inplace.c_str(), *set, Form::kInplaceFunction, doc);
     set_on_tensor(inplace.c_str(), make_callable(g_method_type, inplace.c_str(), set, nullptr,
                                                  Form::kInplaceMethod, doc));
   }

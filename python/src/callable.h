@@ -22,11 +22,12 @@ PyObject* call_operator(const OpSet& set, Form form, PyObject* callable, PyObjec
                         const Arguments& call);
 // Runs an overload on arguments that are read already; `self` is returned by in-place forms.
 PyObject* run_operator(const OpInfo& info, Form form, Parsed& parsed, PyObject* self);
-PyObject* wrap_outputs(Outputs&& outputs, int declared);
+PyObject* wrap_tuple(Outputs& outputs);
 
 // Adds a method that is no record to Tensor.
 void add_native_method(const char* name, NativeMethod method, const char* doc);
-// Gives Tensor the methods of all records, and returns a dictionary of their functions.
+// Gives Tensor the methods of all records, and returns a dictionary of their functions by path:
+// "relu", "nn.functional.relu".
 PyObject* make_operators();
 // The method of Tensor that stands for an operator, for __torch_function__; borrowed.
 PyObject* find_method(PyObject* name);

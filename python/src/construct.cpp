@@ -15,9 +15,17 @@ constexpr struct {
   const char* name;
   DType dtype;
 } kNumPyScalars[] = {
-    {"bool", DType::kBool},       {"uint8", DType::kUInt8},     {"int8", DType::kInt8},
-    {"int16", DType::kInt16},     {"int32", DType::kInt32},     {"int64", DType::kInt64},
-    {"float16", DType::kFloat16}, {"float32", DType::kFloat32}, {"float64", DType::kFloat64},
+    {"bool", DType::kBool},
+    {"uint8", DType::kUInt8},
+    {"int8", DType::kInt8},
+    {"int16", DType::kInt16},
+    {"int32", DType::kInt32},
+    {"int64", DType::kInt64},
+    {"float16", DType::kFloat16},
+    {"float32", DType::kFloat32},
+    {"float64", DType::kFloat64},
+    {"complex64", DType::kComplex64},
+    {"complex128", DType::kComplex128},
 };
 
 // The dtype that a number has by itself; false for what is no number.
@@ -155,7 +163,7 @@ PyObject* tensor_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObje
     TensorBase t = is_tensor(o.data)
                        ? placed(detached(unwrap(o.data)), o.dtype_given, o.device_given, true)
                        : tensor_from_data(o.data, o.dtype_given, o.device_given);
-    TS_CHECK(!o.requires_grad || is_floating(t.dtype()),
+    TS_CHECK(!o.requires_grad || is_differentiable(t.dtype()),
              "Only Tensors of floating point and complex dtype can require gradients");
     t.impl()->requires_grad = o.requires_grad;
     return wrap(std::move(t));

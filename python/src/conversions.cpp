@@ -158,6 +158,8 @@ void add_conversions() {
   add_native_method("double", cast<DType::kFloat64>, "to(torch.float64)");
   add_native_method("half", cast<DType::kFloat16>, "to(torch.float16)");
   add_native_method("bfloat16", cast<DType::kBFloat16>, "to(torch.bfloat16)");
+  add_native_method("cfloat", cast<DType::kComplex64>, "to(torch.complex64)");
+  add_native_method("cdouble", cast<DType::kComplex128>, "to(torch.complex128)");
   add_native_method("bool", cast<DType::kBool>, "to(torch.bool)");
   add_native_method("byte", cast<DType::kUInt8>, "to(torch.uint8)");
   add_native_method("char", cast<DType::kInt8>, "to(torch.int8)");

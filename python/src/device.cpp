@@ -8,7 +8,7 @@ PyTypeObject* device_type = nullptr;
 namespace {
 
 Device value_of(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->device; }
-const char* type_name(Device d) { return d.is_cpu() ? "cpu" : "cuda"; }
+const char* type_name(Device d) { return d.is_cpu() ? "cpu" : d.is_cuda() ? "cuda" : "meta"; }
 
 PyObject* make(PyTypeObject* type, Device d) {
   auto* o = reinterpret_cast<DeviceObject*>(checked(type->tp_alloc(type, 0)));
@@ -50,12 +50,12 @@ PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 
 PyObject* repr(PyObject* o) {
   Device d = value_of(o);
-  if (d.is_cpu() || d.index < 0) return PyUnicode_FromFormat("device(type='%s')", type_name(d));
+  if (!d.is_cuda() || d.index < 0) return PyUnicode_FromFormat("device(type='%s')", type_name(d));
   return PyUnicode_FromFormat("device(type='%s', index=%d)", type_name(d), int{d.index});
 }
 PyObject* str(PyObject* o) {
   Device d = value_of(o);
-  if (d.is_cpu() || d.index < 0) return PyUnicode_FromString(type_name(d));
+  if (!d.is_cuda() || d.index < 0) return PyUnicode_FromString(type_name(d));
   return PyUnicode_FromFormat("%s:%d", type_name(d), int{d.index});
 }
 Py_hash_t hash(PyObject* o) {
@@ -69,7 +69,7 @@ PyObject* compare(PyObject* a, PyObject* b, int what) {
 PyObject* get_type(PyObject* o, void*) { return PyUnicode_FromString(type_name(value_of(o))); }
 PyObject* get_index(PyObject* o, void*) {
   Device d = value_of(o);
-  if (d.is_cpu() || d.index < 0) Py_RETURN_NONE;
+  if (!d.is_cuda() || d.index < 0) Py_RETURN_NONE;
   return PyLong_FromLong(d.index);
 }
 PyObject* reduce(PyObject* o, PyObject*) {

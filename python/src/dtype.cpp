@@ -18,7 +18,10 @@ PyObject* reduce(PyObject* o, PyObject*) { return PyUnicode_FromString(dtype_nam
 PyObject* is_floating_point(PyObject* o, void*) {
   return PyBool_FromLong(is_floating(value_of(o)));
 }
-PyObject* is_complex(PyObject*, void*) { Py_RETURN_FALSE; }
+PyObject* is_complex(PyObject* o, void*) {
+  return PyBool_FromLong(tessera::is_complex(value_of(o)));
+}
+
 PyObject* is_signed(PyObject* o, void*) {
   return PyBool_FromLong(value_of(o) != DType::kBool && value_of(o) != DType::kUInt8);
 }
@@ -51,8 +54,9 @@ constexpr struct {
   const char* alias;
   DType dtype;
 } kAliases[] = {
-    {"half", DType::kFloat16}, {"float", DType::kFloat32}, {"double", DType::kFloat64},
-    {"short", DType::kInt16},  {"int", DType::kInt32},     {"long", DType::kInt64},
+    {"cfloat", DType::kComplex64}, {"cdouble", DType::kComplex128}, {"half", DType::kFloat16},
+    {"float", DType::kFloat32},    {"double", DType::kFloat64},     {"short", DType::kInt16},
+    {"int", DType::kInt32},        {"long", DType::kInt64},
 };
 
 }  // namespace
@@ -66,6 +70,8 @@ bool read_dtype(PyObject* o, DType& out) {
     out = DType::kFloat64;
   } else if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) {
     out = DType::kInt64;
+  } else if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) {
+    out = DType::kComplex128;
   } else if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) {
     out = DType::kBool;
   } else {

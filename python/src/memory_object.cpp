@@ -10,19 +10,20 @@ namespace tessera::python {
 namespace {
 
 constexpr struct {
-  char code;
+  const char* code;
   DType dtype;
 } kFormats[] = {
-    {'?', DType::kBool},    {'B', DType::kUInt8},   {'b', DType::kInt8},  {'h', DType::kInt16},
-    {'i', DType::kInt32},   {'l', DType::kInt64},   {'q', DType::kInt64}, {'e', DType::kFloat16},
-    {'f', DType::kFloat32}, {'d', DType::kFloat64},
+    {"?", DType::kBool},    {"B", DType::kUInt8},      {"b", DType::kInt8},
+    {"h", DType::kInt16},   {"i", DType::kInt32},      {"l", DType::kInt64},
+    {"q", DType::kInt64},   {"e", DType::kFloat16},    {"f", DType::kFloat32},
+    {"d", DType::kFloat64}, {"Zf", DType::kComplex64}, {"Zd", DType::kComplex128},
 };
 
 // What NumPy keeps as the base of an array over a tensor's memory. Tensors themselves offer no
 // buffer, as PyTorch's do not.
 struct MemoryObject {
   PyObject_HEAD PyObject* tensor;
-  char format[2];
+  const char* format;
   Py_ssize_t* geometry;  // sizes, then strides in bytes
 };
 PyTypeObject* g_memory_type = nullptr;
@@ -38,7 +39,7 @@ int get_buffer(PyObject* o, Py_buffer* view, int) {
   view->itemsize = static_cast<Py_ssize_t>(itemsize(t.dtype()));
   view->readonly = 0;
   view->ndim = t.dim();
-  view->format = self->format;
+  view->format = const_cast<char*>(self->format);
   view->shape = self->geometry;
   view->strides = self->geometry + t.dim();
   view->suboffsets = nullptr;
@@ -68,9 +69,9 @@ PyObject* memory_of(PyObject* self, const Arguments& args) {
   TS_CHECK_TYPE(t.device().is_cpu(), "can't convert ", t.device(),
                 " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
                 "first.");
-  char code = 0;
+  const char* code = nullptr;
   for (const auto& f : kFormats)
-    if (f.dtype == t.dtype() && f.code != 'q') code = f.code;
+    if (f.dtype == t.dtype() && *f.code != 'q') code = f.code;
   TS_CHECK_TYPE(code,
                 "Got unsupported ScalarType BFloat16: NumPy has none. Use Tensor.float() "
                 "first.");
@@ -78,8 +79,7 @@ PyObject* memory_of(PyObject* self, const Arguments& args) {
   auto* o = PyObject_New(MemoryObject, g_memory_type);
   if (!o) throw PythonError{};
   o->tensor = Py_NewRef(self);
-  o->format[0] = code;
-  o->format[1] = 0;
+  o->format = code;
   size_t n = t.sizes().size();
   o->geometry = new Py_ssize_t[2 * n + 1];
   for (size_t d = 0; d < n; ++d) {
@@ -107,13 +107,13 @@ DType dtype_of(const Py_buffer& view) {
     throw raise_python(PyExc_ValueError,
                        "given numpy array has byte order different from the native byte order. "
                        "Conversion between byte orders is currently not supported.");
-  if (format[0] && !format[1])
-    for (const auto& f : kFormats)
-      if (f.code == *format && itemsize(f.dtype) == static_cast<size_t>(view.itemsize))
-        return f.dtype;
+  for (const auto& f : kFormats)
+    if (!std::strcmp(f.code, format) && itemsize(f.dtype) == static_cast<size_t>(view.itemsize))
+      return f.dtype;
   throw raise_python(PyExc_TypeError,
                      "can't convert memory of format '%s'. The only supported types are: float64, "
-                     "float32, float16, int64, int32, int16, int8, uint8, and bool.",
+                     "float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, "
+                     "and bool.",
                      format);
 }
 

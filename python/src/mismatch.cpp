@@ -25,7 +25,10 @@ const char* type_text(Type t) {
       return "bool";
     case Type::kInts:
       return "tuple of ints";
+    case Type::kFloats:
+      return "tuple of floats";
     case Type::kTensors:
+    case Type::kOptionalTensors:
       return "tuple of Tensors";
     case Type::kDType:
       return "torch.dtype";
@@ -33,6 +36,12 @@ const char* type_text(Type t) {
       return "torch.device";
     case Type::kString:
       return "str";
+    case Type::kMemoryFormat:
+      return "torch.memory_format";
+    case Type::kLayout:
+      return "torch.layout";
+    case Type::kGenerator:
+      return "torch.Generator";
   }
   return "";
 }

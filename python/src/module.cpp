@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <unistd.h>
 
+#include "generator.h"
 #include "methods.h"
 #include "node_object.h"
 #include "scaffolding.h"
@@ -75,6 +76,7 @@ void fill(nb::module_& m) {
   PyRef operators(make_operators());
   if (PyModule_AddObjectRef(module, "ops", operators.get()) < 0) throw PythonError{};
   if (PyModule_AddFunctions(module, functions) < 0) throw PythonError{};
+  bind_generator(m);
   bind_cuda(m);
   bind_fuse(m);
   bind_records(m);

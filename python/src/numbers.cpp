@@ -81,9 +81,14 @@ bool read_scalar(PyObject* o, Scalar& out) {
     out = Scalar(PyFloat_AS_DOUBLE(o));
     return true;
   }
+  if (PyComplex_Check(o)) {
+    Py_complex c = PyComplex_AsCComplex(o);
+    out = Scalar(c128(c.real, c.imag));
+    return true;
+  }
   if (is_tensor(o)) {
     const TensorBase& t = unwrap(o);
-    if (t.dim() != 0 || (t.requires_grad() && is_floating(t.dtype()))) return false;
+    if (t.dim() != 0 || (t.requires_grad() && is_differentiable(t.dtype()))) return false;
     out = item_of(t);
     return true;
   }
@@ -128,6 +133,10 @@ Scalar load_element(const char* at, DType dtype) {
       return Scalar(load<float>(at));
     case DType::kFloat64:
       return Scalar(load<double>(at));
+    case DType::kComplex64:
+      return Scalar(c128(load<c64>(at)));
+    case DType::kComplex128:
+      return Scalar(load<c128>(at));
   }
   return Scalar();
 }
@@ -135,7 +144,7 @@ Scalar load_element(const char* at, DType dtype) {
 void store_element(char* at, DType dtype, Scalar s) {
   switch (dtype) {
     case DType::kBool:
-      return store<uint8_t>(at, s.is_double() ? s.d != 0 : s.i != 0);
+      return store<uint8_t>(at, !s.is_zero());
     case DType::kUInt8:
       return store(at, static_cast<uint8_t>(s.to_int()));
     case DType::kInt8:
@@ -154,6 +163,10 @@ void store_element(char* at, DType dtype, Scalar s) {
       return store(at, static_cast<float>(s.to_double()));
     case DType::kFloat64:
       return store(at, s.to_double());
+    case DType::kComplex64:
+      return store(at, c64(s.to_complex()));
+    case DType::kComplex128:
+      return store(at, s.to_complex());
   }
 }
 
@@ -173,6 +186,7 @@ Scalar item_of(const TensorBase& t) {
 
 PyObject* scalar_object(Scalar s, DType dtype) {
   if (dtype == DType::kBool) return PyBool_FromLong(s.to_int() != 0);
+  if (is_complex(dtype)) return PyComplex_FromDoubles(s.d, s.im);
   if (is_floating(dtype)) return PyFloat_FromDouble(s.to_double());
   return PyLong_FromLongLong(s.to_int());
 }

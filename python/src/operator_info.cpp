@@ -37,13 +37,23 @@ OpSet* find_op_set(std::string_view name) {
 
 void load_op_sets() {
   for (const Op* op : all_ops()) {
-    OpSet*& set = g_by_name[op->name];
-    if (!set) {
-      set = new OpSet{intern(op->name), {}, 0};
-      g_all.push_back(set);
+    for (const std::string& path : op->paths) {
+      OpSet*& set = g_by_name[path];
+      size_t dot = path.rfind('.');
+      bool top = dot == std::string::npos;
+      if (!set) {
+        set = new OpSet{intern(top ? path : path.substr(dot + 1)), path, {}, 0};
+        g_all.push_back(set);
+      }
+      set->overloads.push_back(make_info(*op));
+      // Methods and in-place forms go by names without a module.
+      uint8_t forms = op->record->forms;
+      if (!top) {
+        set->takes_inplace |= (forms & kInplace) && path.starts_with("nn.functional.");
+        forms &= kFunction | kOut;
+      }
+      set->forms |= forms;
     }
-    set->overloads.push_back(make_info(*op));
-    set->forms |= op->record->forms;
   }
 }
 

@@ -1,5 +1,6 @@
 // The operators as the binder sees them: their records, with names as Python strings.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "py.h"
@@ -25,11 +26,14 @@ struct OpInfo {
   uint64_t required = 0;  // a bit for each argument
 };
 
-// All overloads of a name, tried in order.
+// All overloads of a name, tried in order. An alias, and each module a function is in, has a set of
+// its own.
 struct OpSet {
-  PyObject* name;  // interned
+  PyObject* name;    // interned: the last part of the path
+  std::string path;  // "relu", "nn.functional.relu", "linalg.det"
   std::vector<OpInfo> overloads;
   uint8_t forms = 0;
+  bool takes_inplace = false;  // nn.functional: `inplace` comes last
 };
 
 enum class Form : uint8_t { kFunction, kMethod, kInplaceFunction, kInplaceMethod };
@@ -37,7 +41,7 @@ inline bool is_method(Form f) { return f == Form::kMethod || f == Form::kInplace
 inline bool is_inplace(Form f) { return f == Form::kInplaceFunction || f == Form::kInplaceMethod; }
 
 const std::vector<OpSet*>& op_sets();
-OpSet* find_op_set(std::string_view name);
+OpSet* find_op_set(std::string_view path);
 void load_op_sets();
 
 }  // namespace tessera::python

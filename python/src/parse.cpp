@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "generator.h"
 #include "numbers.h"
 #include "tessera/driver/current.h"
 #include "types.h"
@@ -56,13 +57,17 @@ bool read_ints(const ArgInfo& arg, PyObject* o, Value& value, Parsed& out, Misma
   return true;
 }
 
-bool read_tensors(PyObject* o, Value& value, Parsed& out, Mismatch& why) {
+bool read_tensors(PyObject* o, bool nones, Value& value, Parsed& out, Mismatch& why) {
   if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
   Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   auto& list = out.new_tensor_list();
   list.reserve(static_cast<size_t>(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* item = PySequence_Fast_ITEMS(o)[i];
+    if (nones && item == Py_None) {
+      list.emplace_back();
+      continue;
+    }
     Value one;
     if (!read_tensor(item, one, out)) {
       why.element = item;
@@ -72,6 +77,43 @@ bool read_tensors(PyObject* o, Value& value, Parsed& out, Mismatch& why) {
     if (one.is_tensor()) list.push_back(*one.tensor);
   }
   value = Value(std::span<const TensorBase>(list));
+  return true;
+}
+
+bool read_floats(PyObject* o, Value& value, Parsed& out, Mismatch& why) {
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
+  auto& list = out.new_floats();
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+    PyObject* item = PySequence_Fast_ITEMS(o)[i];
+    Scalar s;
+    if (!read_number(item, s)) {
+      why.element = item;
+      why.element_at = i;
+      return false;
+    }
+    list.push_back(s.to_double());
+  }
+  value = Value(std::span<const double>(list));
+  return true;
+}
+
+// torch.channels_last, torch.strided: objects of python/tessera/_layout.py that carry their number.
+bool read_named(PyObject* o, const char* type, Value& value) {
+  if (std::strcmp(Py_TYPE(o)->tp_name, type) != 0) return false;
+  PyRef code(checked(PyObject_GetAttrString(o, "_code")));
+  value = Value(static_cast<int64_t>(PyLong_AsLongLong(code.get())));
+  return true;
+}
+
+// `out=`: a tensor, or as many as there are results.
+bool read_out(const OpInfo& info, PyObject* o, Parsed& out) {
+  Value ignored;
+  if (info.op->num_outputs == 1 && info.op->result_type == ResultType::kTensor)
+    return read_tensor(o, ignored, out);
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
+  if (PySequence_Fast_GET_SIZE(o) != info.op->num_outputs) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+    if (!read_tensor(PySequence_Fast_ITEMS(o)[i], ignored, out)) return false;
   return true;
 }
 
@@ -149,7 +191,21 @@ bool convert(const ArgInfo& arg, PyObject* o, Value& value, Parsed& out, Mismatc
     case Type::kInts:
       return read_ints(arg, o, value, out, why);
     case Type::kTensors:
-      return read_tensors(o, value, out, why);
+      return read_tensors(o, false, value, out, why);
+    case Type::kOptionalTensors:
+      return read_tensors(o, true, value, out, why);
+    case Type::kFloats:
+      return read_floats(o, value, out, why);
+    case Type::kMemoryFormat:
+      return read_named(o, "memory_format", value);
+    case Type::kLayout:
+      return read_named(o, "layout", value);
+    case Type::kGenerator: {
+      Mt19937Generator* g;
+      if (!read_generator(o, g)) return false;
+      value = Value(g);
+      return true;
+    }
     case Type::kDType: {
       DType t;
       if (!read_dtype(o, t)) return false;
@@ -174,7 +230,8 @@ bool convert(const ArgInfo& arg, PyObject* o, Value& value, Parsed& out, Mismatc
   return false;
 }
 
-bool parse(const OpInfo& info, Form form, const Arguments& call, Parsed& out, Mismatch& why) {
+bool parse(const OpInfo& info, Form form, bool takes_inplace, const Arguments& call, Parsed& out,
+           Mismatch& why) {
   using What = Mismatch::What;
   Value* values = out.values();
   std::memcpy(static_cast<void*>(values), info.defaults.data(),
@@ -193,6 +250,8 @@ bool parse(const OpInfo& info, Form form, const Arguments& call, Parsed& out, Mi
       given |= uint64_t{1} << at;
       break;
     }
+    if (takes_inplace && at == info.num_positional && read_bool(call.items[i], out.inplace))
+      continue;
     if (at >= info.num_positional) {
       why.given = call.count;
       return fail(why, What::kTooMany, at, at, nullptr);
@@ -207,12 +266,15 @@ bool parse(const OpInfo& info, Form form, const Arguments& call, Parsed& out, Mi
     PyObject* o = call.items[call.count + k];
     int at = find_keyword(info, form, name);
     if (at < 0) {
+      if (takes_inplace && PyUnicode_CompareWithASCIIString(name, "inplace") == 0) {
+        if (!read_bool(o, out.inplace)) return fail(why, What::kType, -1, -1, o);
+        continue;
+      }
       bool takes_out = (info.op->record->forms & kOut) && !is_inplace(form);
       if (!takes_out || PyUnicode_CompareWithASCIIString(name, "out") != 0)
         return fail(why, What::kUnexpected, -1, -1, name);
       if (o == Py_None) continue;
-      Value ignored;
-      if (!read_tensor(o, ignored, out)) return fail(why, What::kType, -1, -1, o);
+      if (!read_out(info, o, out)) return fail(why, What::kType, -1, -1, o);
       out.out = o;
       continue;
     }

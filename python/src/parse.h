@@ -29,9 +29,11 @@ class Parsed {
   Args args(size_t n) { return {values(), n}; }
   int64_t* take_ints(size_t n);
   std::vector<TensorBase>& new_tensor_list() { return lists_.emplace_back(); }
+  std::vector<double>& new_floats() { return floats_.emplace_back(); }
 
   Overriders overriders;
-  PyObject* out = nullptr;  // `out=`, borrowed
+  PyObject* out = nullptr;  // `out=`, borrowed: a tensor, or a tuple of them
+  bool inplace = false;     // `inplace=True` of a function of nn.functional
 
  private:
   static constexpr size_t kInts = 32;
@@ -40,6 +42,7 @@ class Parsed {
   size_t num_ints_ = 0;
   std::vector<std::vector<int64_t>> more_ints_;
   std::vector<std::vector<TensorBase>> lists_;
+  std::vector<std::vector<double>> floats_;
 };
 
 // Why arguments do not fit a signature; formatted only if no other one fits.
@@ -54,7 +57,9 @@ struct Mismatch {
   Py_ssize_t given = 0;
 };
 
-bool parse(const OpInfo& info, Form form, const Arguments& call, Parsed& out, Mismatch& why);
+// `takes_inplace`: the function has one more argument at the end, `inplace`.
+bool parse(const OpInfo& info, Form form, bool takes_inplace, const Arguments& call, Parsed& out,
+           Mismatch& why);
 // One argument; false if it does not fit.
 bool convert(const ArgInfo& arg, PyObject* o, Value& value, Parsed& out, Mismatch& why);
 

@@ -49,6 +49,10 @@ nb::dict describe(const Op& op) {
   out["differentiable"] = op.has_gradient;
   out["operators"] = r.operators;
   out["reference"] = r.reference;
+  nb::list paths;
+  for (const std::string& p : op.paths) paths.append(nb::str(p.c_str()));
+  out["paths"] = paths;
+  out["single"] = op.num_outputs == 1 && op.result_type == ResultType::kTensor;
   nb::list args;
   nb::dict defaults;  // as they are written in Python
   for (const ArgSpec& a : op.args) {

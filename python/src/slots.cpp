@@ -25,7 +25,13 @@ PyObject* method_of(const Entry& e) {
 // A number as a 0-d tensor that takes part in type promotion as the number would.
 TensorBase number_tensor(Scalar s, const TensorBase& beside) {
   DType own = s.dtype();
-  bool beside_wins = is_floating(beside.dtype()) ||
+  if (s.is_complex()) {
+    DType t = complex_dtype(is_differentiable(beside.dtype()) ? beside.dtype() : default_dtype());
+    TensorBase number = new_empty({}, t, Device{});
+    store_element(number.raw(), t, s);
+    return number;
+  }
+  bool beside_wins = is_differentiable(beside.dtype()) ||
                      (!is_floating(own) && (beside.dtype() != DType::kBool || own == DType::kBool));
   TensorBase t = new_empty({}, beside_wins ? beside.dtype() : own, Device{});
   store_element(t.raw(), t.dtype(), s);
@@ -142,7 +148,7 @@ int nb_bool(PyObject* o) {
       throw raise_python(PyExc_RuntimeError,
                          "Boolean value of Tensor with more than one value is ambiguous");
     Scalar s = value_of(o);
-    return s.is_double() ? s.d != 0 : s.i != 0;
+    return !s.is_zero();
   } catch (...) {
     set_python_error();
     return -1;

@@ -54,7 +54,7 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
       throw PythonError{};
     PyTypeObject* type = read_subclass(cls, "_make_subclass");
     TensorBase t = detached(unwrap_checked(data, "_make_subclass(): argument 'data'"));
-    TS_CHECK(!require_grad || is_floating(t.dtype()),
+    TS_CHECK(!require_grad || is_differentiable(t.dtype()),
              "Only Tensors of floating point and complex dtype can require gradients");
     t.impl()->requires_grad = require_grad;
     return wrap_as(type, std::move(t));

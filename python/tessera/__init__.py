@@ -12,6 +12,7 @@ _cuda_libs.find()
 
 from . import _C
 from ._C import (
+    Generator,
     OutOfMemoryError,
     Size,
     Tensor,
@@ -30,10 +31,13 @@ from ._missing import StandInFinder, mark_missing_attributes, module_getattr
 
 globals().update(_C.dtypes)
 # Every operator's function, derived from its record.
-globals().update((name, f) for name, f in _C.ops.items() if not name.startswith("_"))
+from ._operators import functions as _functions_of
+
+globals().update(_functions_of())
 
 from ._layout import (
     channels_last,
+    channels_last_3d,
     contiguous_format,
     layout,
     memory_format,

@@ -2,8 +2,9 @@
 
 
 class _Named:
-    def __init__(self, name):
+    def __init__(self, name, code):
         self._name = name
+        self._code = code  # as the core numbers them
 
     def __repr__(self):
         return f"torch.{self._name}"
@@ -20,7 +21,8 @@ class memory_format(_Named):
     __module__ = "tessera"
 
 
-strided = layout("strided")
-contiguous_format = memory_format("contiguous_format")
-preserve_format = memory_format("preserve_format")
-channels_last = memory_format("channels_last")
+strided = layout("strided", 0)
+contiguous_format = memory_format("contiguous_format", 0)
+preserve_format = memory_format("preserve_format", 1)
+channels_last = memory_format("channels_last", 2)
+channels_last_3d = memory_format("channels_last_3d", 3)

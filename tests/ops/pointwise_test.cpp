@@ -139,6 +139,7 @@ void for_each_case(Device device, F f) {
         for (Layout layout : kLayouts) {
           SCOPED_TRACE(cat(op->name, "(", text, ") ", dtype, " ", layout_name(layout)));
           auto build = [&] { return read_sample(*op, text, dtype, device, layout); };
+          if (!build()) continue;
           auto a = build();
           Tensor result;
           try {

@@ -1,6 +1,6 @@
 """Records PyTorch's answers to the records' samples, for machines that have no PyTorch.
 
-python record_oracle.py list | python-with-torch record_oracle.py record data/oracle.json
+python record_oracle.py list [FAMILY...] | python-with-torch record_oracle.py record data/oracle
 """
 
 import json
@@ -8,22 +8,29 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from samples import DTYPES, Arguments, case, flat, weights
+from samples import DTYPES, Arguments, case, flat, tensors_in, weights
 
 
 def list_operators():
     import tessera
 
-    keep = ("name", "samples", "random", "forms")
+    keep = ("name", "paths", "family", "samples", "random")
+    wanted = sys.argv[2:]
     ops = [{k: op[k] for k in keep} for op in tessera._C.all_ops()]
+    ops = [op for op in ops if not wanted or op["family"] in wanted]
     json.dump([op for op in ops if op["samples"] and not op["random"]], sys.stdout)
 
 
-def find(torch, name):
-    for place in (torch, torch.nn.functional, torch.Tensor):
-        if hasattr(place, name):
-            return getattr(place, name)
-    if name == "slice":
+def find(torch, op):
+    for path in [*op["paths"], *("nn.functional." + p for p in op["paths"])]:
+        place = torch
+        for part in path.split("."):
+            place = getattr(place, part, None)
+        if place is not None:
+            return place
+    if hasattr(torch.Tensor, op["name"]):
+        return getattr(torch.Tensor, op["name"])
+    if op["name"] == "slice":
         return lambda t, *a: torch.ops.aten.slice(t, *a)
     return None
 
@@ -38,20 +45,26 @@ def answer(torch, function, text, dtype):
     given = Arguments(torch, text, "float32" if narrow else dtype, requires_grad=True)
     try:
         out = function(*given.args, **given.kwargs)
-    except (RuntimeError, TypeError):
+    except (RuntimeError, TypeError, IndexError, ValueError):
         return None
-    if narrow and isinstance(out, torch.Tensor) and out.is_floating_point() and given.tensors:
-        out = out.to(getattr(torch, dtype))
-    if dtype in ("int64", "bool") and isinstance(out, torch.Tensor) and out.numel() == 0:
+    outs = tensors_in(out)
+    if not outs or any(t.is_complex() for t in outs):
+        return None
+    if dtype in ("int64", "bool") and any(t.numel() == 0 for t in outs):
         return None  # dtypes are not checked there
-    if not isinstance(out, torch.Tensor):
-        return None
+    if narrow and given.tensors:
+        outs = [t.to(getattr(torch, dtype)) if t.is_floating_point() else t for t in outs]
     grads = []
-    if out.requires_grad:
-        (out.float() * weights(torch, out)).sum().backward()
+    loss = [(t.float() * weights(torch, t)).sum() for t in outs if t.requires_grad]
+    if loss:
+        sum(loss).backward()
         grads = [None if t.grad is None else flat(t.grad) for t in given.tensors]
-    name = str(out.dtype).removeprefix("torch.")
-    return {"dtype": name, "shape": list(out.shape), "values": flat(out), "grads": grads}
+    return {
+        "dtypes": [str(t.dtype).removeprefix("torch.") for t in outs],
+        "shapes": [list(t.shape) for t in outs],
+        "values": [flat(t) for t in outs],
+        "grads": grads,
+    }
 
 
 def rounded(value):
@@ -63,12 +76,13 @@ def rounded(value):
     return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
-def record(path):
+def record(folder):
     import torch
 
-    answers = {}
+    families = {}
     for op in json.load(sys.stdin):
-        function = find(torch, op["name"])
+        answers = families.setdefault(op["family"], {})
+        function = find(torch, op)
         if op["name"].startswith("_") or function is None:
             continue
         for sample in op["samples"]:
@@ -76,10 +90,11 @@ def record(path):
                 found = answer(torch, function, sample, dtype)
                 if found is not None:
                     answers[case(op, sample, dtype)] = rounded(found)
-    Path(path).parent.mkdir(exist_ok=True)
-    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(answers.items()))
-    Path(path).write_text("{\n" + lines + "\n}\n")
-    print(f"{len(answers)} answers of PyTorch {torch.__version__}", file=sys.stderr)
+    Path(folder).mkdir(exist_ok=True)
+    for family, answers in families.items():
+        lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(answers.items()))
+        (Path(folder) / f"{family}.json").write_text("{\n" + lines + "\n}\n")
+        print(f"{family}: {len(answers)} answers of PyTorch {torch.__version__}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,14 @@ class Numbers:
         self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
         return (self.state >> 33) % 127 - 63  # -63 .. 63
 
-    def value(self, dtype):
+    def value(self, dtype, kind="T"):
+        if kind == "P" and dtype not in ("bool", "int64"):
+            return (self.next() + 72) / 32  # 0.28 .. 4.2
+        if kind == "U" and dtype not in ("bool", "int64"):
+            return self.next() / 72  # -0.875 .. 0.875
+        return self.any_value(dtype)
+
+    def any_value(self, dtype):
         n = self.next()
         if dtype == "bool":
             return n % 2 == 0
@@ -27,10 +34,10 @@ class Numbers:
         return n / 16
 
 
-def nested(shape, numbers, dtype):
+def nested(shape, numbers, dtype, kind="T"):
     if not shape:
-        return numbers.value(dtype)
-    return [nested(shape[1:], numbers, dtype) for _ in range(shape[0])]
+        return numbers.value(dtype, kind)
+    return [nested(shape[1:], numbers, dtype, kind) for _ in range(shape[0])]
 
 
 def in_layout(torch, t, layout):
@@ -65,8 +72,8 @@ class Arguments:
         numbers = Numbers()
         changed = []
 
-        def T(*shape, dtype=dtype):
-            t = torch.tensor(nested(shape, numbers, dtype), dtype=getattr(torch, dtype))
+        def make(kind, shape, dtype):
+            t = torch.tensor(nested(shape, numbers, dtype, kind), dtype=getattr(torch, dtype))
             if 0 in shape:
                 t = torch.zeros(shape, dtype=getattr(torch, dtype))
             t = t.to(device)
@@ -78,14 +85,31 @@ class Arguments:
             self.tensors.append(t)
             return t
 
-        def indices(values, bound):
-            assert all(0 <= v < bound for v in values)
-            return torch.tensor(values, dtype=torch.int64).to(device)
+        def T(*shape, dtype=dtype):
+            return make("T", shape, dtype)
+
+        def P(*shape, dtype=dtype):
+            """Positive numbers."""
+            return make("P", shape, dtype)
+
+        def U(*shape, dtype=dtype):
+            """Numbers between -1 and 1."""
+            return make("U", shape, dtype)
+
+        def B(*shape):
+            """Booleans."""
+            return make("T", shape, "bool")
+
+        def indices(values, bound=None):
+            """Integers, nested as a tensor of them is."""
+            t = torch.tensor(values, dtype=torch.int64).to(device)
+            assert bound is None or t.numel() == 0 or max(t.reshape(-1).tolist()) < bound
+            return t
 
         def collect(*args, **kwargs):
             return args, kwargs
 
-        scope = {"T": T, "I": indices, "torch": torch, "collect": collect}
+        scope = {"T": T, "P": P, "U": U, "B": B, "I": indices, "torch": torch, "collect": collect}
         self.args, self.kwargs = eval(f"collect({text})", scope)
         self.applies = layout == "contiguous" or any(changed)
 
@@ -105,6 +129,13 @@ def reference(op, given):
     return result.reshape(-1).tolist(), list(result.shape)
 
 
+def tensors_in(out):
+    """The tensors of a result, in order."""
+    if isinstance(out, (tuple, list)):
+        return [t for one in out for t in tensors_in(one)]
+    return [out] if hasattr(out, "dim") else []
+
+
 def case(op, sample, dtype):
     return f"{op['name']}|{sample}|{dtype}"
 
@@ -119,4 +150,6 @@ def weights(torch, like):
 
 def flat(t):
     """All values as a flat list of Python numbers."""
+    if t.is_complex():
+        return t.detach().cpu().reshape(-1).tolist()
     return t.detach().cpu().double().reshape(-1).tolist()

@@ -29,7 +29,7 @@ struct Arguments {
   }
 };
 
-// Raises with the text where it holds something this does not read: then this file grows.
+// Null where the text holds something this does not read: the Python tests run all samples.
 std::unique_ptr<Arguments> read_sample(const Op& op, std::string_view text, DType dtype,
                                        Device device, Layout layout);
 

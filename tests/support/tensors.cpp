@@ -55,6 +55,10 @@ double load_element(const char* p, DType dtype) {
       return double{get(float{})};
     case DType::kFloat64:
       return get(double{});
+    case DType::kComplex64:  // the real part
+      return double{get(c64{}).re};
+    case DType::kComplex128:
+      return get(c128{}).re;
   }
   return 0;
 }
@@ -82,11 +86,15 @@ void store_element(char* p, DType dtype, double v) {
       return put(static_cast<float>(v));
     case DType::kFloat64:
       return put(v);
+    case DType::kComplex64:
+      return put(c64(static_cast<float>(v), 0));
+    case DType::kComplex128:
+      return put(c128(v, 0));
   }
 }
 
 double rounded(double v, DType dtype) {
-  char p[8];
+  char p[16];
   store_element(p, dtype, v);
   return load_element(p, dtype);
 }

@@ -23,6 +23,11 @@ CPP_TYPES = {
     "dtype": ("DType", "std::optional<DType>"),
     "device": ("Device", "std::optional<Device>"),
     "str": ("std::string_view", "std::optional<std::string_view>"),
+    "float[]": ("std::span<const double>", "std::optional<std::span<const double>>"),
+    "Tensor?[]": ("std::span<const TensorBase>", "std::span<const TensorBase>"),
+    "memory_format": ("MemoryFormat", "std::optional<MemoryFormat>"),
+    "layout": ("int64_t", "std::optional<int64_t>"),
+    "Generator": ("Mt19937Generator*", "Mt19937Generator*"),
 }
 PY_TYPES = {
     "Tensor": "Tensor",
@@ -38,6 +43,20 @@ PY_TYPES = {
     "dtype": "dtype",
     "device": "device | str | int",
     "str": "str",
+    "float[]": "Sequence[float]",
+    "Tensor?[]": "Sequence[Tensor | None]",
+    "memory_format": "memory_format",
+    "layout": "layout",
+    "Generator": "Generator",
+}
+# What a call returns where it is no single tensor: in C++, in C++'s face, in Python.
+RESULTS = {
+    "Tensor": ("TensorBase", "Tensor", "Tensor"),
+    "Tensor[]": ("std::vector<TensorBase>", "std::vector<Tensor>", "tuple[Tensor, ...]"),
+    "bool": ("TensorBase", "bool", "bool"),
+    "int": ("TensorBase", "int64_t", "int"),
+    "float": ("TensorBase", "double", "float"),
+    "Scalar": ("TensorBase", "double", "Number"),
 }
 
 
@@ -46,6 +65,8 @@ class Arg:
         kind, rest = text.split(" ", 1)
         self.optional = kind.endswith("?")
         self.schema_type = kind.rstrip("?")
+        if re.fullmatch(r"int\[\d\]", self.schema_type):
+            self.schema_type = "int[1]"
         self.kind = "int[]" if self.schema_type in ("int[1]", "int...") else self.schema_type
         self.name, _, default = rest.partition("=")
         self.name = self.name.strip()
@@ -62,11 +83,20 @@ class Arg:
         if d == "None":
             if self.kind == "Tensor":
                 return " = TensorBase()"
+            if self.kind == "Generator":
+                return " = nullptr"
+            if self.kind in ("Tensor[]", "Tensor?[]"):
+                return " = {}"
             return " = Value()" if self.kind == "Tensor|Scalar" else " = std::nullopt"
         if d in ("True", "False"):
             d = d.lower()
         elif d == "()":
             d = "{}"
+        elif d.endswith("inf"):
+            d = d.replace("inf", "INFINITY")
+        elif self.kind == "int[]":
+            # A list that outlives the call: defaults are small numbers.
+            return f" = detail::one_int<{d}>"
         return f" = Scalar({d})" if self.kind == "Scalar" else f" = {d}"
 
 
@@ -75,7 +105,11 @@ class Op:
         head, _, rest = schema.partition("(")
         args, _, results = rest.rpartition("->")
         args = args.strip()[:-1]
-        self.name = head.split(".")[0]
+        self.path = head
+        self.name = head.removeprefix("nn.functional.").replace(".", "_")
+        if forms is None:
+            forms = FORMS["kFunction"] if "." in head else DEFAULT_FORMS
+        self.overload = 0  # its place among those of the same name
         self.family = family
         self.forms = forms
         self.doc = doc
@@ -86,7 +120,8 @@ class Op:
                 keyword_only = True
             else:
                 self.args.append(Arg(text, keyword_only))
-        self.outputs = results.count(",") + 1
+        self.results = results.strip()
+        self.outputs = self.results.count(",") + 1
 
     def params(self, defaults, skip_self=False):
         args = self.args[1:] if skip_self else self.args
@@ -95,7 +130,7 @@ class Op:
         )
 
     def result(self):
-        return "TensorBase" if self.outputs == 1 else "Outputs"
+        return RESULTS[self.results][0] if self.results in RESULTS else "Outputs"
 
 
 def read_records(folder):
@@ -107,12 +142,18 @@ def read_records(folder):
             schema = "".join(s[1:-1] for s in re.findall(STRING, field.group(1)))
             schema = schema.replace('\\"', '"')
             found = re.search(r"\.forms\s*=\s*([^,]+),", block)
-            forms = DEFAULT_FORMS
+            forms = None
             if found:
                 forms = sum(FORMS[w.strip()] for w in found.group(1).split("|"))
             doc = re.search(r"\.doc\s*=\s*((?:" + STRING + r"\s*)+)", block)
             doc = "".join(s[1:-1] for s in re.findall(STRING, doc.group(1))) if doc else ""
-            ops.append(Op(schema, forms, file.parent.name, doc))
+            op = Op(schema, forms, file.parent.name, doc)
+            also = re.search(r"\.also\s*=\s*((?:" + STRING + r"\s*)+)", block)
+            op.also = (
+                "".join(s[1:-1] for s in re.findall(STRING, also.group(1))).split() if also else []
+            )
+            op.overload = sum(o.name == op.name for o in ops)
+            ops.append(op)
     return ops
 
 
@@ -121,10 +162,12 @@ def function_text(op, inplace):
     call = "dispatch_inplace" if inplace else "dispatch"
     args = ", ".join(f"Value({a.name})" for a in op.args)
     take = ".take()" if not inplace and op.outputs == 1 else ""
+    if op.results == "Tensor[]" and not inplace:
+        take = ".list()"
     result = "TensorBase" if inplace else op.result()
     return (
         f"{result} {name}({op.params(False)}) {{\n"
-        f'  static const Op& op = get_op("{op.name}");\n'
+        f'  static const Op& op = get_op("{op.name}", {op.overload});\n'
         f"  Value args[] = {{{args}}};\n"
         f"  return {call}(op, args){take};\n}}\n"
     )
@@ -147,38 +190,59 @@ def family_files(family, ops):
     return "\n".join(declare), "\n".join(define)
 
 
-def face_file(ops):
-    """Methods of the C++ face's Tensor, and free functions beside them."""
-    methods, functions = [], []
+def face_result(op):
+    """The C++ face's type of the result, and what makes it of the call's text."""
+    if op.results not in RESULTS:
+        types = ", ".join(["Tensor"] * op.outputs)
+        return f"std::tuple<{types}>", lambda call: f"detail::as_tuple<{op.outputs}>({call})"
+    kind = RESULTS[op.results][1]
+    if kind == "Tensor":
+        return kind, lambda call: f"Tensor({call})"
+    if op.results == "Tensor[]":
+        return kind, lambda call: f"detail::as_list({call})"
+    return kind, lambda call: f"static_cast<{kind}>(Tensor({call}).item())"
+
+
+def face_files(ops):
+    """The C++ face: declarations of Tensor's methods, of the functions beside it, and what defines
+    both."""
+    methods, functions, bodies = [], [], []
     seen = set()
+
+    def add(declared, kind, name, params, scope, const, call):
+        declared.append(f"{kind} {name}({params(True)}){const};")
+        bodies.append(f"{kind} {scope}{name}({params(False)}){const} {{ return {call}; }}")
+
     for op in ops:
-        if op.outputs != 1 or op.name.startswith("_") or op.name in seen:
+        key = (op.name, op.params(False))
+        if op.name.startswith("_") or key in seen:
             continue
-        seen.add(op.name)
+        seen.add(key)
         passed = ", ".join(a.name for a in op.args)
+        kind, make = face_result(op)
         if op.forms & FORMS["kFunction"]:
-            functions.append(
-                f"inline Tensor {op.name}({op.params(True)}) "
-                f"{{ return Tensor(op::{op.name}({passed})); }}"
-            )
+            add(functions, kind, op.name, op.params, "", "", make(f"op::{op.name}({passed})"))
         if not op.args or op.args[0].kind != "Tensor":
             continue
         rest = ", ".join(["*this"] + [a.name for a in op.args[1:]])
-        params = op.params(True, skip_self=True)
+
+        def params(defaults, op=op):
+            return op.params(defaults, skip_self=True)
+
         if op.forms & FORMS["kMethod"]:
-            methods.append(
-                f"  Tensor {op.name}({params}) const {{ return Tensor(op::{op.name}({rest})); }}"
-            )
+            call = make(f"op::{op.name}({rest})")
+            add(methods, kind, op.name, params, "Tensor::", " const", call)
         if op.forms & FORMS["kInplace"]:
-            methods.append(
-                f"  Tensor {op.name}_({params}) const {{ return Tensor(op::{op.name}_({rest})); }}"
-            )
+            call = f"Tensor(op::{op.name}_({rest}))"
+            add(methods, "Tensor", op.name + "_", params, "Tensor::", " const", call)
     # Programs write sizes as {2, 3}, which a span cannot be made from.
     texts = (
         "\n".join(lines).replace("std::span<const int64_t>", "Ints")
-        for lines in (methods, functions)
+        for lines in (methods, functions, bodies)
     )
-    return tuple(HEAD + text + "\n" for text in texts)
+    methods, functions, bodies = texts
+    source = f'#include "tessera/face/tensor.h"\n\nnamespace tessera {{\n{bodies}\n}}\n'
+    return tuple(HEAD + text + "\n" for text in (methods, functions, source))
 
 
 def signature(op, method=False, inplace=False):
@@ -198,7 +262,7 @@ def signature(op, method=False, inplace=False):
         return f"{op.name}_({', '.join(names)}) -> Tensor"
     if op.forms & FORMS["kOut"]:
         names += ([] if star else ["*"]) + ["out: Tensor | None = None"]
-    result = "Tensor" if op.outputs == 1 else "tuple[Tensor, ...]"
+    result = RESULTS[op.results][2] if op.results in RESULTS else "tuple[Tensor, ...]"
     return f"{op.name}({', '.join(names)}) -> {result}"
 
 
@@ -216,7 +280,8 @@ def stub_files(ops):
     head = (
         "# Derived from the records; not to be edited.\n"
         "from collections.abc import Sequence\n"
-        "from tessera import Tensor, device, dtype\n\nNumber = bool | int | float\n\n"
+        "from tessera import Generator, Tensor, device, dtype, layout, memory_format\n\n"
+        "Number = bool | int | float | complex\n\n"
     )
     functions = head
     methods = head + "class TensorOperators:\n"
@@ -249,9 +314,10 @@ def main():
         write(gen / f"{family}.cpp", source)
         umbrella += f'#include "tessera/gen/{family}.h"\n'
     write(gen / "ops.h", umbrella)
-    methods, functions = face_file(ops)
+    methods, functions, source = face_files(ops)
     write(gen / "face_methods.inc", methods)
     write(gen / "face_functions.inc", functions)
+    write(gen / "face.cpp", source)
     functions, methods = stub_files(ops)
     write(options.out / "python" / "tessera" / "_ops.pyi", functions)
     write(options.out / "python" / "tessera" / "_tensor_ops.pyi", methods)

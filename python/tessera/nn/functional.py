@@ -2,8 +2,10 @@
 
 from .. import _C
 from .._missing import module_getattr
+from .._operators import functions
 
 _ops = _C.ops
+globals().update(functions("nn.functional"))
 gelu = _ops["gelu"]
 
 

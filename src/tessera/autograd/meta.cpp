@@ -30,7 +30,7 @@ bool Meta::base_requires_grad() const {
 }
 
 void set_requires_grad(const TensorBase& t, bool value) {
-  TS_CHECK(!value || is_floating(t.dtype()),
+  TS_CHECK(!value || is_differentiable(t.dtype()),
            "only Tensors of floating point and complex dtype can require gradients");
   if (!value && !is_leaf(t))
     raise(
@@ -49,13 +49,14 @@ TensorBase replay(const std::vector<ViewStep>& steps, const TensorBase& base) {
     for (Value& v : args)
       if (v.tag == Value::Tag::kInts) v = Value(step.ints[list++]);
     args[static_cast<size_t>(step.op->self_index)] = Value(t);
-    TensorBase next = dispatch(*step.op, args).take();
+    TensorBase next = dispatch(*step.op, args)[step.output];
     t = next;
   }
   return t;
 }
 
-void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, Args args) {
+void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, Args args,
+                int output) {
   Meta& m = meta_of(view);
   Meta* p = try_meta(parent);
   if (parent.impl()->is_view && p && p->base.defined()) {
@@ -64,7 +65,7 @@ void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, 
   } else {
     m.base = parent;
   }
-  ViewStep step{&op, {args.begin(), args.end()}, {}};
+  ViewStep step{&op, output, {args.begin(), args.end()}, {}};
   for (Value& v : step.args) {
     if (v.tag == Value::Tag::kInts) {
       step.ints.emplace_back(v.ints);

@@ -4,10 +4,12 @@
 
 #include "tessera/gen/binary.h"
 #include "tessera/gen/copy.h"
+#include "tessera/gen/creation.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
 
-namespace tessera::autograd {
+namespace tessera {
+namespace autograd {
 
 namespace {
 
@@ -64,7 +66,7 @@ SavedTensor::SavedTensor(const TensorBase& t, bool is_output) : is_output_(is_ou
   if (!is_output && t.requires_grad()) edge_ = gradient_edge(t);
 }
 
-TensorBase SavedTensor::unpack(const Node* owner, const char* op_name) const {
+TensorBase SavedTensor::unpack(const Node* owner, const char* op_name, uint32_t output) const {
   uint32_t now = data_.storage().version.load(std::memory_order_relaxed);
   TS_CHECK(
       now == version_,
@@ -77,7 +79,7 @@ TensorBase SavedTensor::unpack(const Node* owner, const char* op_name) const {
   if (is_leaf_) return data_;
   TensorBase t = alias(data_, data_.sizes(), data_.strides(), data_.storage_offset());
   if (is_output_)
-    set_history(t, Ref<Node>::share(const_cast<Node*>(owner)), 0);
+    set_history(t, Ref<Node>::share(const_cast<Node*>(owner)), output);
   else if (edge_.node)
     set_history(t, edge_.node, edge_.output);
   return t;
@@ -90,44 +92,80 @@ bool saves_argument(const Op& op, Args args, size_t i) {
   return reader.is_tensor() && reader.tensor->requires_grad();
 }
 
+}  // namespace autograd
+
+TensorBase Backward::grad_of(int k) const {
+  size_t at = static_cast<size_t>(k);
+  if (result_grads[at].defined()) return result_grads[at];
+  const Geometry& g = result_geometry[at];
+  return op::zeros(g.sizes.span(), g.dtype, g.device);
+}
+
+namespace autograd {
+
 OpNode::OpNode(const Op& op, Args args)
     : op_(op), name_(backward_name(op.name)), args_(args.begin(), args.end()) {
   size_t n = args.size();
-  saved_.resize(n);
-  shapes_.resize(n);
-  dtypes_.resize(n);
-  devices_.resize(n);
   ints_.reserve(n);
+  floats_.reserve(n);
   strings_.reserve(n);
+  first_slot_.reserve(n + 1);
   for (size_t i = 0; i < n; ++i) {
+    first_slot_.push_back(static_cast<int>(slots_.size()));
+    int arg = static_cast<int>(i);
     Value& v = args_[i];
-    if (v.tag == Value::Tag::kInts) {
-      ints_.emplace_back(v.ints);
-      v = Value(ints_.back());
-    } else if (v.tag == Value::Tag::kString) {
-      strings_.emplace_back(v.string);
-      v = Value(std::string_view(strings_.back()));
-    } else if (v.tag == Value::Tag::kTensor) {
-      const TensorBase& t = *v.tensor;
-      shapes_[i] = t.sizes();
-      dtypes_[i] = t.dtype();
-      devices_[i] = t.device();
-      if (saves_argument(op, args, i)) saved_[i] = SavedTensor(t, false);
-      if (is_floating(t.dtype())) {
-        tensor_args_.push_back(static_cast<int>(i));
-        next.push_back(gradient_edge(t));
-      }
-      v.tensor = nullptr;
+    switch (v.tag) {
+      case Value::Tag::kInts:
+        v = Value(ints_.emplace_back(v.ints));
+        break;
+      case Value::Tag::kFloats:
+        v = Value(std::span<const double>(floats_.emplace_back(v.floats.begin(), v.floats.end())));
+        break;
+      case Value::Tag::kString:
+        v = Value(std::string_view(strings_.emplace_back(v.string)));
+        break;
+      case Value::Tag::kTensor:
+        add_slot(*v.tensor, arg, saves_argument(op, args, i));
+        v.tensor = nullptr;
+        break;
+      case Value::Tag::kTensors:
+        for (const TensorBase& t : v.tensors) add_slot(t, arg, op.args[i].saved);
+        v.tensors = {};
+        break;
+      default:
+        break;
     }
   }
+  first_slot_.push_back(static_cast<int>(slots_.size()));
 }
 
-void OpNode::save_result(const TensorBase& result) { result_ = SavedTensor(result, true); }
+void OpNode::add_slot(const TensorBase& t, int arg, bool save) {
+  Slot& slot = slots_.emplace_back();
+  slot.arg = arg;
+  Edge& edge = next.emplace_back();
+  if (!t.defined()) return;
+  slot.geometry = {t.sizes(), t.dtype(), t.device()};
+  if (save) slot.saved = SavedTensor(t, false);
+  if (is_differentiable(t.dtype())) edge = gradient_edge(t);
+}
+
+void OpNode::note_results(std::span<const TensorBase> results) {
+  num_outputs = static_cast<uint32_t>(results.size());
+  if (results.size() > 1)
+    for (const TensorBase& t : results)
+      result_geometry_.push_back(t.defined() ? Geometry{t.sizes(), t.dtype(), t.device()}
+                                             : Geometry{});
+  if (!op_.saved_results) return;
+  results_.resize(results.size());
+  for (size_t i = 0; i < results.size(); ++i)
+    if (op_.saved_results >> i & 1)
+      results_[i] = SavedTensor(results[i], is_differentiable(results[i].dtype()));
+}
 
 void OpNode::release_saved() {
   released_ = true;
-  for (SavedTensor& s : saved_) s.reset();
-  result_.reset();
+  for (Slot& s : slots_) s.saved.reset();
+  for (SavedTensor& s : results_) s.reset();
 }
 
 Grads OpNode::apply(Grads&& grads) {
@@ -138,26 +176,41 @@ Grads OpNode::apply(Grads&& grads) {
            "backward through the graph a second time or if you need to access saved tensors after "
            "calling backward. (in ",
            name_, ")");
-  std::vector<TensorBase> unpacked(args_.size());
+  size_t n = slots_.size();
+  std::vector<TensorBase> unpacked(n);
+  std::vector<Geometry> geometry(n);
+  std::unique_ptr<bool[]> wanted(new bool[n + 1]);
+  for (size_t i = 0; i < n; ++i) {
+    if (slots_[i].saved.defined()) unpacked[i] = slots_[i].saved.unpack(this, name_.c_str());
+    geometry[i] = slots_[i].geometry;
+    wanted[i] = static_cast<bool>(next[i].node);
+  }
   std::vector<Value> args = args_;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (!saved_[i].defined()) continue;
-    unpacked[i] = saved_[i].unpack(this, name_.c_str());
-    args[i] = Value(unpacked[i]);
+    size_t at = static_cast<size_t>(first_slot_[i]);
+    if (args[i].tag == Value::Tag::kTensor) {
+      args[i].tensor = unpacked[at].defined() ? &unpacked[at] : nullptr;
+    } else if (args[i].tag == Value::Tag::kTensors) {
+      args[i].tensors = {unpacked.data() + at, static_cast<size_t>(first_slot_[i + 1]) - at};
+    }
   }
-  TensorBase result;
-  if (result_.defined()) result = result_.unpack(this, name_.c_str());
-  uint64_t wanted = 0;
-  for (size_t e = 0; e < next.size(); ++e)
-    if (next[e].node) wanted |= uint64_t{1} << tensor_args_[e];
-  std::vector<TensorBase> made(args.size());
-  Backward b{grads[0], args, result, shapes_, dtypes_, wanted, made};
+  std::vector<TensorBase> results(std::max<size_t>(results_.size(), 1));
+  for (size_t i = 0; i < results_.size(); ++i)
+    if (results_[i].defined())
+      results[i] = results_[i].unpack(this, name_.c_str(), static_cast<uint32_t>(i));
+  std::vector<TensorBase> made(n);
+  TensorBase first = grads[0];
+  Backward b{first,       grads,    args,
+             results[0],  results,  result_geometry_,
+             first_slot_, geometry, {wanted.get(), n},
+             made};
+  if (!first.defined()) first = b.grad_of(0);
   op_.record->backward(b);
-  Grads out(next.size());
-  for (size_t e = 0; e < next.size(); ++e) {
-    size_t i = static_cast<size_t>(tensor_args_[e]);
-    if (next[e].node && made[i].defined())
-      out[e] = fit_gradient(std::move(made[i]), shapes_[i], dtypes_[i], devices_[i]);
+  Grads out(n);
+  for (size_t e = 0; e < n; ++e) {
+    const Geometry& g = slots_[e].geometry;
+    if (next[e].node && made[e].defined())
+      out[e] = fit_gradient(std::move(made[e]), g.sizes, g.dtype, g.device);
   }
   return out;
 }
@@ -196,10 +249,12 @@ TensorBase fit_gradient(TensorBase grad, const Dims& shape, DType dtype, Device 
     if (!dims.empty()) grad = op::sum(grad, dims.span(), true, std::nullopt);
     if (!(grad.sizes() == shape)) grad = op::reshape(grad, shape.span());
   }
+  // Of a real argument only the real part of a complex gradient counts.
   if (grad.dtype() != dtype) grad = op::_to_dtype(grad, dtype);
   // A number from the CPU that joined tensors of a GPU: its gradient goes back to where it is.
   if (!(grad.device() == device)) grad = op::_to_device(grad, device);
   return grad;
 }
 
-}  // namespace tessera::autograd
+}  // namespace autograd
+}  // namespace tessera

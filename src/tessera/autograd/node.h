@@ -38,7 +38,7 @@ class SavedTensor {
   // `is_output`: the node's own result, kept without its graph so that no cycle arises.
   SavedTensor(const TensorBase& t, bool is_output);
   // Raises when it was modified since; `owner` is the node for its own outputs.
-  TensorBase unpack(const Node* owner, const char* op_name) const;
+  TensorBase unpack(const Node* owner, const char* op_name, uint32_t output = 0) const;
   bool defined() const { return data_.defined(); }
   void reset() { *this = SavedTensor(); }
 
@@ -60,20 +60,28 @@ class OpNode final : public Node {
   Grads apply(Grads&& grads) override;
   const char* name() const override { return name_.c_str(); }
   void release_saved() override;
-  void save_result(const TensorBase& result);
+  // Called once the results are there: what backward has to know of them.
+  void note_results(std::span<const TensorBase> results);
 
  private:
   const Op& op_;
   std::string name_;
-  std::vector<Value> args_;         // tensors only as tags
-  std::vector<SavedTensor> saved_;  // beside args_, where saved
-  std::vector<Dims> shapes_;
-  std::vector<DType> dtypes_;
-  std::vector<Device> devices_;
-  std::vector<Dims> ints_;  // owned copies of lists in args_
+  // One for each tensor argument and each element of a list; so are the edges.
+  struct Slot {
+    Geometry geometry;
+    SavedTensor saved;
+    int arg;
+  };
+  void add_slot(const TensorBase& t, int arg, bool save);
+
+  std::vector<Value> args_;  // tensors only as tags
+  std::vector<Slot> slots_;
+  std::vector<int> first_slot_;  // of each argument, and the end
+  std::vector<Dims> ints_;       // owned copies of lists in args_
+  std::vector<std::vector<double>> floats_;
   std::vector<std::string> strings_;
-  SavedTensor result_;
-  std::vector<int> tensor_args_;  // argument index of each edge
+  std::vector<SavedTensor> results_;       // empty where none is saved
+  std::vector<Geometry> result_geometry_;  // of operators with several results
   bool released_ = false;
 };
 
@@ -92,6 +100,7 @@ class AccumulateGrad final : public Node {
 // How a view came from its base: replayed on another tensor of the base's geometry.
 struct ViewStep {
   const Op* op;
+  int output;               // which of its results
   std::vector<Value> args;  // argument op->self_index is the tensor viewed
   std::vector<Dims> ints;
 };
@@ -118,7 +127,8 @@ void set_history(const TensorBase& t, Ref<Node> node, uint32_t output);
 void set_requires_grad(const TensorBase& t, bool value);
 TensorBase replay(const std::vector<ViewStep>& steps, const TensorBase& base);
 // Notes that `view` came from `parent` by this call.
-void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, Args args);
+void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, Args args,
+                int output);
 // An in-place write of `t` by `node`; a view's write is passed on to its base.
 void rebase_history(const TensorBase& t, Ref<Node> node);
 

@@ -9,6 +9,10 @@ void append(std::string& out, Device d) {
     out += "cpu";
     return;
   }
+  if (d.is_meta()) {
+    out += "meta";
+    return;
+  }
   out += "cuda";
   if (d.index >= 0) {
     out += ':';
@@ -31,9 +35,10 @@ Device parse_device(const std::string& text) {
     TS_CHECK(index <= 0, "Invalid device string: '", text, "': there is one CPU device, cpu:0");
     return Device{DeviceType::kCPU, 0};
   }
+  if (kind == "meta") return Device{DeviceType::kMeta, 0};
   if (kind == "cuda") return Device{DeviceType::kCUDA, static_cast<int16_t>(index)};
   raise(ErrorKind::kRuntime,
-        cat("Expected one of cpu, cuda device type at start of device string: ", kind));
+        cat("Expected one of cpu, cuda, meta device type at start of device string: ", kind));
 }
 
 }  // namespace tessera

@@ -7,7 +7,8 @@
 
 namespace tessera {
 
-enum class DeviceType : uint8_t { kCPU, kCUDA };
+// kMeta has shapes and no data: everything is checked and nothing computed.
+enum class DeviceType : uint8_t { kCPU, kCUDA, kMeta };
 
 struct Device {
   DeviceType type = DeviceType::kCPU;
@@ -15,6 +16,7 @@ struct Device {
 
   constexpr bool is_cpu() const { return type == DeviceType::kCPU; }
   constexpr bool is_cuda() const { return type == DeviceType::kCUDA; }
+  constexpr bool is_meta() const { return type == DeviceType::kMeta; }
   constexpr bool operator==(const Device&) const = default;
 };
 

@@ -7,6 +7,9 @@ namespace tessera {
 DType promote(DType a, DType b) {
   if (a == b) return a;
   if (a > b) std::swap(a, b);  // a is the lower in the enum's order
+  if (is_complex(b)) {
+    return a == DType::kFloat64 ? DType::kComplex128 : b;
+  }
   if (is_floating(b)) {
     // float16 with bfloat16 has no common 16-bit type.
     if (a == DType::kFloat16 && b == DType::kBFloat16) return DType::kFloat32;
@@ -19,6 +22,7 @@ DType promote(DType a, DType b) {
 }
 
 bool can_cast(DType from, DType to) {
+  if (is_complex(from) && !is_complex(to)) return false;
   if (is_floating(from) && is_integral(to, true)) return false;
   if (from != DType::kBool && to == DType::kBool) return false;
   return true;

@@ -49,6 +49,8 @@ void copy_into(const TensorBase& dst, const TensorBase& src, bool) {
     op.record->run(Call{op, args});
     return;
   }
+  if (dst.device().is_meta()) return;
+  TS_CHECK_IMPLEMENTED(!src.device().is_meta(), "Cannot copy out of meta tensor; no data!");
   autograd::GradMode off(false);
   TensorBase from = src.dtype() == dst.dtype() ? src : op::_to_dtype(src, dst.dtype());
   if (!(from.sizes() == dst.sizes())) from = op::expand(from, dst.sizes().span());

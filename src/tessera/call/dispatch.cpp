@@ -15,8 +15,14 @@ using autograd::OpNode;
 
 bool wants_gradient(const Op& op, Args args) {
   if (!op.has_gradient || !autograd::grad_enabled()) return false;
-  for (const Value& v : args)
-    if (v.is_tensor() && v.tensor->requires_grad()) return true;
+  for (const Value& v : args) {
+    if (v.is_tensor()) {
+      if (v.tensor->requires_grad()) return true;
+    } else if (v.tag == Value::Tag::kTensors) {
+      for (const TensorBase& t : v.tensors)
+        if (t.defined() && t.requires_grad()) return true;
+    }
+  }
   return false;
 }
 
@@ -47,8 +53,19 @@ Outputs run_in_place(const Op& op, Args args, bool gradient) {
     GradMode off(false);
     op.record->run(Call{op, args});
   }
-  if (gradient) autograd::rebase_history(self, Ref<autograd::Node>::share(node.get()));
+  if (gradient) {
+    autograd::rebase_history(self, Ref<autograd::Node>::share(node.get()));
+    node->note_results({&self, 1});
+  }
   return self;
+}
+
+void set_histories(Ref<OpNode> node, Outputs& out) {
+  for (int i = 0; i < out.size(); ++i)
+    if (out[i].defined() && is_differentiable(out[i].dtype()))
+      autograd::set_history(out[i], Ref<autograd::Node>::share(node.get()),
+                            static_cast<uint32_t>(i));
+  node->note_results(out.span());
 }
 
 Outputs dispatch_casted(const Op& op, Args args) {
@@ -60,22 +77,17 @@ Outputs dispatch_casted(const Op& op, Args args) {
       GradMode off(false);
       out = op.record->run(Call{op, args});
     }
-    if (out[0].is_same(self)) return out;
-    if (autograd::grad_enabled()) autograd::track_view(out[0], self, op, args);
-    if (gradient)
-      autograd::set_history(out[0], Ref<autograd::Node>::adopt(new OpNode(op, args)), 0);
+    if (out.size() == 1 && out[0].is_same(self)) return out;
+    if (autograd::grad_enabled())
+      for (int i = 0; i < out.size(); ++i) autograd::track_view(out[i], self, op, args, i);
+    if (gradient && out.size() > 0) set_histories(Ref<OpNode>::adopt(new OpNode(op, args)), out);
     return out;
   }
   if (op.writes_self) return run_in_place(op, args, gradient);
   if (!gradient) return compute(op, args, false);
   auto node = Ref<OpNode>::adopt(new OpNode(op, args));
   Outputs out = compute(op, args, true);
-  node->num_outputs = static_cast<uint32_t>(out.size());
-  for (int i = 0; i < out.size(); ++i)
-    if (out[i].defined() && is_floating(out[i].dtype()))
-      autograd::set_history(out[i], Ref<autograd::Node>::share(node.get()),
-                            static_cast<uint32_t>(i));
-  if (op.saves_result) node->save_result(out[0]);
+  set_histories(std::move(node), out);
   return out;
 }
 
@@ -103,7 +115,7 @@ TensorBase inplace_pointwise(const Op& op, Args args, const TensorBase& self) {
   call_pointwise(op, args, Target::kInplace, self);
   if (gradient) {
     autograd::rebase_history(self, Ref<autograd::Node>::share(node.get()));
-    if (op.saves_result) node->save_result(self);
+    node->note_results({&self, 1});
   }
   return self;
 }
@@ -138,36 +150,44 @@ TensorBase dispatch_inplace(const Op& op, Args args) {
   return self;
 }
 
-TensorBase dispatch_out(const Op& op, Args args, const TensorBase& out) {
-  bool gradient = autograd::grad_enabled() && out.requires_grad();
+void dispatch_out(const Op& op, Args args, std::span<const TensorBase> outs) {
+  bool gradient = wants_gradient(op, args);
+  for (const TensorBase& out : outs) gradient |= autograd::grad_enabled() && out.requires_grad();
   TS_CHECK(
-      !gradient && !wants_gradient(op, args), op.name,
+      !gradient, op.name,
       "(): functions with out=... arguments don't support automatic differentiation, but one of "
       "the arguments requires grad.");
-  if (op.kind == Kind::kPointwise) return call_pointwise(op, args, Target::kOut, out);
-  TensorBase result = dispatch(op, args).take();
-  TS_CHECK(can_cast(result.dtype(), out.dtype()), "result type ", dtype_title(result.dtype()),
-           " can't be cast to the desired output type ", dtype_title(out.dtype()));
-  TS_CHECK(result.device() == out.device(), op.name, "(): the result is on ", result.device(),
-           " and out= is on ", out.device());
-  resize_output(out, result.sizes());
-  check_writable(op, out);
-  copy_into(out, result, false);
-  return out;
+  if (op.kind == Kind::kPointwise) {
+    call_pointwise(op, args, Target::kOut, outs[0]);
+    return;
+  }
+  Outputs results = dispatch(op, args);
+  TS_CHECK(static_cast<size_t>(results.size()) == outs.size(), op.name, "(): out= has ",
+           outs.size(), " tensors and there are ", results.size(), " results");
+  for (size_t i = 0; i < outs.size(); ++i) {
+    const TensorBase& out = outs[i];
+    const TensorBase& result = results[static_cast<int>(i)];
+    TS_CHECK(can_cast(result.dtype(), out.dtype()), "result type ", dtype_title(result.dtype()),
+             " can't be cast to the desired output type ", dtype_title(out.dtype()));
+    TS_CHECK(result.device() == out.device(), op.name, "(): the result is on ", result.device(),
+             " and out= is on ", out.device());
+    resize_output(out, result.sizes());
+    check_writable(op, out);
+    copy_into(out, result, false);
+  }
 }
 
 void check_same_device(const Op& op, Args args) {
   const TensorBase* first = nullptr;
   size_t first_arg = 0;
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (!args[i].is_tensor()) continue;
-    const TensorBase& t = *args[i].tensor;
+  auto look = [&](size_t i, const TensorBase& t) {
+    if (!t.defined()) return;
     if (!first) {
       first = &t;
       first_arg = i;
-      continue;
+      return;
     }
-    if (t.device() == first->device()) continue;
+    if (t.device() == first->device()) return;
     auto describe = [&](size_t arg, const TensorBase& x) {
       return cat("'", op.args[arg].name, "' of shape ", x.sizes(), " is on ", x.device());
     };
@@ -182,6 +202,11 @@ void check_same_device(const Op& op, Args args) {
           cat("Expected all tensors to be on the same device, but found at least two devices, ",
               first->device(), " and ", t.device(), "! In ", op.name,
               "(): ", describe(first_arg, *first), ", ", describe(i, t), ". ", fix));
+  };
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].is_tensor()) look(i, *args[i].tensor);
+    if (args[i].tag == Value::Tag::kTensors)
+      for (const TensorBase& t : args[i].tensors) look(i, t);
   }
 }
 

@@ -102,13 +102,18 @@ Scalar read_scalar(const TensorBase& t) {
       return Scalar(double{get(float{})});
     case DType::kFloat64:
       return Scalar(get(double{}));
+    case DType::kComplex64:
+      return Scalar(c128(get(c64{})));
+    case DType::kComplex128:
+      return Scalar(get(c128{}));
   }
   return Scalar();
 }
 
 const char* dtype_title(DType t) {
-  constexpr const char* names[kNumDTypes] = {"Bool", "Byte", "Char",     "Short", "Int",
-                                             "Long", "Half", "BFloat16", "Float", "Double"};
+  constexpr const char* names[kNumDTypes] = {"Bool",  "Byte",   "Char",         "Short",
+                                             "Int",   "Long",   "Half",         "BFloat16",
+                                             "Float", "Double", "ComplexFloat", "ComplexDouble"};
   return names[static_cast<int>(t)];
 }
 

@@ -31,7 +31,9 @@ void collect(const Op& op, Args args, Pointwise& p) {
         break;
       case ArgSpec::Type::kScalar:
       case ArgSpec::Type::kFloat:
-        p.scalars[p.num_scalars++] = v.scalar;
+        // One that is None is not there: the body was chosen so.
+        if (v.is_scalar() && p.num_scalars < fuse::kMaxScalars)
+          p.scalars[p.num_scalars++] = v.scalar;
         break;
       default:
         break;  // an argument that only chooses the body
@@ -65,13 +67,24 @@ void apply_type_rule(const Op& op, Pointwise& p) {
       p.common = first;
       break;
     case TypeRule::kCompare:
-      p.result = DType::kBool;
-      return;
+      break;
     case TypeRule::kBool:
       p.common = p.result = DType::kBool;
       return;
   }
-  p.result = p.common;
+  switch (p.body->result) {
+    case 'b':
+      p.result = DType::kBool;
+      break;
+    case 'r':
+      p.result = real_dtype(p.common);
+      break;
+    case 'c':
+      p.result = complex_dtype(p.common);
+      break;
+    default:
+      p.result = p.common;
+  }
 }
 
 void check_scalars(const Op& op, Args args, DType common) {
@@ -80,7 +93,7 @@ void check_scalars(const Op& op, Args args, DType common) {
     const Scalar& s = args[i].scalar;
     TS_CHECK(s.kind != Scalar::Kind::kBool || common == DType::kBool, "Boolean ", op.args[i].name,
              " only supported for Boolean results.");
-    TS_CHECK(!s.is_double() || is_floating(common), "For integral input tensors, argument ",
+    TS_CHECK(!s.is_double() || is_differentiable(common), "For integral input tensors, argument ",
              op.args[i].name, " must not be a floating point number.");
   }
 }
@@ -162,6 +175,7 @@ TensorBase fresh_result(const Pointwise& p, const Dims& shape, Device device) {
 
 void run(Prepared& c, const TensorBase& out, bool may_defer) {
   Pointwise& p = c.p;
+  if (out.device().is_meta()) return;
   if (out.numel() == 0) {
     allocate(out.storage());
     return;
@@ -194,6 +208,7 @@ TensorBase call_pointwise(const Op& op, Args args, Target target, const TensorBa
   Prepared c{};
   Pointwise& p = c.p;
   p.op = &op;
+  if (op.record->check) op.record->check(Call{op, args});
   p.body = op.record->choose ? op.record->choose(args) : op.record->body;
   collect(op, args, p);
   c.device = apply_device_rule(op, args, p, given);

@@ -4,7 +4,13 @@ namespace tessera {
 
 Promotion::Slot Promotion::merge(const Slot& higher, const Slot& lower) {
   if (!higher.set) return lower;
-  if (!lower.set || is_floating(higher.dtype)) return higher;
+  if (!lower.set || is_complex(higher.dtype)) return higher;
+  if (is_complex(lower.dtype)) {
+    // A complex number beside real tensors takes their precision.
+    if (is_floating(higher.dtype)) return {true, complex_dtype(higher.dtype)};
+    return lower;
+  }
+  if (is_floating(higher.dtype)) return higher;
   if (higher.dtype == DType::kBool || is_floating(lower.dtype))
     return {true, promote(higher.dtype, lower.dtype)};
   return higher;

@@ -37,6 +37,7 @@ int device_count() {
 
 Device resolve_device(Device d) {
   if (d.is_cpu()) return Device{};
+  if (d.is_meta()) return d;
   if (d.index < 0) d.index = static_cast<int16_t>(t_device);
   if (device_count() == 0) {
     const char* why = nullptr;

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 
+#include "tessera/base/complex.h"
 #include "tessera/base/dtype.h"
 
 namespace tessera {
@@ -17,6 +18,8 @@ union Imm {
   double f64;
   int64_t i64;
   uint8_t b8;
+  c64 c32;
+  c128 c;
 };
 
 // Computes n elements; every source is a dense run of n registers (or of memory in register form).
@@ -30,9 +33,10 @@ struct PointwiseBody {
   const char* name;
   // Statements ending in `return`; T is the compute type, sources are a, b, c, d; scalars s0, s1...
   const char* text;
-  // One letter a source: 't' is T, 'b' is bool.
+  // One letter a source: 't' is T, 'b' is bool, 'r' the real type of a complex T.
   const char* sources;
-  // 't' or 'b': what it returns.
+  // What it returns: 't' is T, 'b' bool, 'r' the real type of a complex T, 'c' the complex one of
+  // a real T.
   char result;
   int num_scalars;
   // [isa][register class of T]; null where the body is not defined on that class.

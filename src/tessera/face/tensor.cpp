@@ -11,6 +11,12 @@ Scalar Tensor::scalar() const {
   return read_scalar(host);
 }
 
+std::vector<Tensor> detail::as_list(std::vector<TensorBase> all) {
+  std::vector<Tensor> out;
+  for (TensorBase& t : all) out.emplace_back(std::move(t));
+  return out;
+}
+
 Tensor Tensor::element(std::span<const int64_t> index) const {
   TS_CHECK_INDEX(static_cast<int>(index.size()) == dim(), "at(): ", index.size(),
                  " indices for a tensor of dimension ", dim());

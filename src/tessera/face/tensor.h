@@ -1,5 +1,6 @@
 // The tensor of C++ programs: TensorBase with the operators as methods.
 #pragma once
+#include <tuple>
 #include "tessera/autograd/node.h"
 #include "tessera/driver/current.h"
 #include "tessera/face/ints.h"
@@ -80,6 +81,17 @@ class Tensor : public TensorBase {
 };
 
 #include "tessera/gen/face_functions.inc"
+
+namespace detail {
+std::vector<Tensor> as_list(std::vector<TensorBase> all);
+template <int N>
+auto as_tuple(Outputs out) {
+  return [&]<size_t... I>(std::index_sequence<I...>) {
+    return std::make_tuple(Tensor(std::move(out[static_cast<int>(I)]))...);
+  }
+  (std::make_index_sequence<N>());
+}
+}  // namespace detail
 
 inline Tensor operator+(const TensorBase& a, const Value& b) { return Tensor(op::add(a, b)); }
 inline Tensor operator-(const TensorBase& a, const Value& b) { return Tensor(op::sub(a, b)); }

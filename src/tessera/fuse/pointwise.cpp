@@ -29,7 +29,7 @@ uint16_t ProgramBuilder::convert(Source s, DType from, DType to) {
 
 uint16_t ProgramBuilder::immediate(const Scalar& s, RegClass cls) {
   Imm& v = immediates[num_immediates];
-  v.i64 = 0;
+  v.c = c128(0);
   switch (cls) {
     case RegClass::kF32:
       v.f32 = s.is_double() ? static_cast<float>(s.d) : static_cast<float>(s.i);
@@ -41,7 +41,13 @@ uint16_t ProgramBuilder::immediate(const Scalar& s, RegClass cls) {
       v.i64 = s.to_int();
       break;
     case RegClass::kB8:
-      v.b8 = s.is_double() ? s.d != 0 : s.i != 0;
+      v.b8 = !s.is_zero();
+      break;
+    case RegClass::kC64:
+      v.c32 = c64(s.to_complex());
+      break;
+    case RegClass::kC128:
+      v.c = s.to_complex();
       break;
   }
   immediate_cls[num_immediates] = cls;
@@ -52,8 +58,25 @@ namespace {
 
 // The dtype whose register form is `cls` itself: rounding to it changes nothing.
 DType natural_dtype(RegClass cls) {
-  constexpr DType types[] = {DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kBool};
+  constexpr DType types[] = {DType::kFloat32, DType::kFloat64,   DType::kInt64,
+                             DType::kBool,    DType::kComplex64, DType::kComplex128};
   return types[static_cast<int>(cls)];
+}
+
+// The class of a source or result that a body's pattern names by a letter.
+RegClass letter_class(char letter, RegClass cls) {
+  switch (letter) {
+    case 'b':
+      return RegClass::kB8;
+    case 'r':
+      if (cls == RegClass::kC64) return RegClass::kF32;
+      return cls == RegClass::kC128 ? RegClass::kF64 : cls;
+    case 'c':
+      if (cls == RegClass::kF32) return RegClass::kC64;
+      return cls == RegClass::kF64 ? RegClass::kC128 : cls;
+    default:
+      return cls;
+  }
 }
 
 }  // namespace
@@ -64,13 +87,12 @@ uint16_t ProgramBuilder::lower(const PointwiseBody& body, RegClass cls, DType co
   Source converted[kMaxSources];
   for (int k = 0; k < num_sources; ++k) {
     const LoweredSource& s = sources[k];
-    bool wants_bool = body.sources[k] == 'b';
-    RegClass want_cls = wants_bool ? RegClass::kB8 : cls;
+    RegClass want_cls = letter_class(body.sources[k], cls);
     if (s.immediate) {
       converted[k] = {SourceKind::kImmediate, immediate(s.scalar, want_cls)};
       continue;
     }
-    DType want = wants_bool ? DType::kBool : common;
+    DType want = want_cls == cls ? common : natural_dtype(want_cls);
     Source from = s.source;
     DType have = s.dtype;
     if (have != want) {
@@ -84,7 +106,7 @@ uint16_t ProgramBuilder::lower(const PointwiseBody& body, RegClass cls, DType co
   uint16_t first_scalar = static_cast<uint16_t>(num_immediates);
   for (int k = 0; k < num_scalars; ++k) immediate(scalars[k], cls);
 
-  RegClass made = body.result == 'b' ? RegClass::kB8 : cls;
+  RegClass made = letter_class(body.result, cls);
   bool in_place_class = made == reg_class(result);
   Instr& i = instrs[num_instrs];
   i.kind = Instr::Kind::kBody;

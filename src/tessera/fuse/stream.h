@@ -187,6 +187,8 @@ void watch_this_thread();
 // Runs pending work that a read (write) of this tensor's memory needs. Cheap when there is none.
 inline void ensure_readable(const TensorBase& t, Reason reason = Reason::kConsumer) {
   Storage& s = t.storage();
+  if (reason == Reason::kHostRead)
+    TS_CHECK_IMPLEMENTED(!s.device.is_meta(), "Cannot copy out of meta tensor; no data!");
   if (Stream* p = s.pending.load(std::memory_order_acquire)) [[unlikely]]
     p->run_for_read(s, reason);
 }

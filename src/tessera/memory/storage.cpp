@@ -16,7 +16,7 @@ void allocate_on(Storage& s, void* stream) {
     memory::uncharge(s.device.index, s.charged);
     s.charged = 0;
   }
-  if (s.nbytes == 0 || s.data) return;
+  if (s.nbytes == 0 || s.data || s.device.is_meta()) return;
   if (s.device.is_cpu()) {
     s.data = s.owner = memory::host_allocate(s.nbytes);
     s.release = [](void* p) { memory::host_deallocate(p); };
@@ -27,7 +27,7 @@ void allocate_on(Storage& s, void* stream) {
 }
 
 void allocate(Storage& s) {
-  allocate_on(s, s.device.is_cpu() ? nullptr : current_stream(s.device.index));
+  allocate_on(s, s.device.is_cuda() ? current_stream(s.device.index) : nullptr);
 }
 
 void memory::record_stream(const Storage& s, StreamHandle stream) {

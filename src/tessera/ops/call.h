@@ -5,6 +5,14 @@
 
 namespace tessera {
 
+namespace detail {
+template <int64_t N>
+inline constexpr int64_t one_int_storage[] = {N};
+// A list of one number, as a default argument.
+template <int64_t N>
+inline constexpr std::span<const int64_t> one_int{one_int_storage<N>, 1};
+}  // namespace detail
+
 // The arguments of one call, complete with defaults, in the order of the schema.
 struct Call {
   const Op& op;
@@ -18,29 +26,67 @@ struct Call {
   bool flag(int i) const { return args[i].scalar.to_int() != 0; }
   Dims ints(int i) const { return Dims(args[i].ints); }
   std::span<const TensorBase> tensors(int i) const { return args[i].tensors; }
+  std::span<const double> floats(int i) const { return args[i].floats; }
+  std::string_view text(int i) const { return args[i].string; }
+  // The argument as a tensor, undefined where it is None.
+  TensorBase maybe(int i) const { return has(i) ? *args[i].tensor : TensorBase(); }
+  Mt19937Generator* generator(int i) const { return has(i) ? args[i].generator : nullptr; }
   DType dtype(int i, DType otherwise) const { return has(i) ? args[i].dtype : otherwise; }
 };
 
-// What a gradient sees: the gradient of the result, what was saved, the call's other arguments.
-struct Backward {
-  const TensorBase& grad;
-  std::span<const Value> args;   // tensors only where saved
-  const TensorBase& result;      // only where saved
-  std::span<const Dims> shapes;  // of each tensor argument, empty elsewhere
-  std::span<const DType> dtypes;
-  uint64_t wanted;              // bit i: argument i wants its gradient
-  std::span<TensorBase> grads;  // to be filled
+// A tensor that an operator was called with, or that it returned, as backward still knows it.
+struct Geometry {
+  Dims sizes;
+  DType dtype = DType::kFloat32;
+  Device device;
+};
 
-  bool wants(int i) const { return wanted >> i & 1; }
+// What a gradient sees: the gradients of the results, what was saved, the call's other arguments.
+struct Backward {
+  // Of the first result; zeros where only other results were used.
+  const TensorBase& grad;
+  std::span<const TensorBase> result_grads;  // of each result, undefined where not used
+  std::span<const Value> args;               // tensors only where saved
+  const TensorBase& result;                  // the first one, only where saved
+  std::span<const TensorBase> results;       // only where saved
+  std::span<const Geometry> result_geometry;
+  // Slots are the tensor arguments one after the other, lists spread out; first_slot[i] is that of
+  // argument i, first_slot[i + 1] its end.
+  std::span<const int> first_slot;
+  std::span<const Geometry> slots;
+  std::span<const bool> wanted;
+  std::span<TensorBase> grads;  // of each slot, to be filled
+
+  bool wants(int i, int k = 0) const {
+    int at = first_slot[i] + k;
+    return at < first_slot[i + 1] && wanted[at];
+  }
+  // Any element of a list.
+  bool wants_any(int i) const {
+    for (int at = first_slot[i]; at < first_slot[i + 1]; ++at)
+      if (wanted[at]) return true;
+    return false;
+  }
   // The engine sums broadcast dimensions away and converts to the argument's dtype.
-  void set(int i, TensorBase g) { grads[i] = std::move(g); }
+  void set(int i, TensorBase g) { grads[first_slot[i]] = std::move(g); }
+  void set(int i, int k, TensorBase g) { grads[first_slot[i] + k] = std::move(g); }
+  int list_size(int i) const { return first_slot[i + 1] - first_slot[i]; }
+  const Dims& shape(int i, int k = 0) const { return slots[first_slot[i] + k].sizes; }
+  DType dtype(int i, int k = 0) const { return slots[first_slot[i] + k].dtype; }
+  Device device(int i, int k = 0) const { return slots[first_slot[i] + k].device; }
+  // The gradient of result k; zeros where it was not used.
+  TensorBase grad_of(int k) const;
+  bool has_grad(int k) const { return result_grads[k].defined(); }
+
   const TensorBase& tensor(int i) const { return *args[i].tensor; }
+  std::span<const TensorBase> tensors(int i) const { return args[i].tensors; }
   bool is_tensor(int i) const { return args[i].is_tensor(); }
   Scalar scalar(int i) const { return args[i].scalar; }
   int64_t integer(int i) const { return args[i].scalar.to_int(); }
   double number(int i) const { return args[i].scalar.to_double(); }
   bool flag(int i) const { return args[i].scalar.to_int() != 0; }
   Dims ints(int i) const { return Dims(args[i].ints); }
+  std::string_view text(int i) const { return args[i].string; }
   bool has(int i) const { return !args[i].is_none(); }
 };
 
@@ -48,8 +94,12 @@ struct Backward {
 Outputs dispatch(const Op& op, Args args);
 // `name_`: writes argument op.self_index and returns it.
 TensorBase dispatch_inplace(const Op& op, Args args);
-// `out=`.
-TensorBase dispatch_out(const Op& op, Args args, const TensorBase& out);
+// `out=`: one tensor for each result.
+void dispatch_out(const Op& op, Args args, std::span<const TensorBase> outs);
+inline TensorBase dispatch_out(const Op& op, Args args, const TensorBase& out) {
+  dispatch_out(op, args, std::span<const TensorBase>(&out, 1));
+  return out;
+}
 
 // Runs a named kernel of the device's backend. Pending work that the inputs need runs first.
 // Outputs have memory already.

@@ -7,6 +7,7 @@
 // round each operation alike, and a fused group gives the bits of the unfused operators.
 #pragma once
 #include "tessera/driver/program.h"
+#include "tessera/ops/complex_math.h"
 #include "tessera/ops/math.h"
 
 #if defined(__x86_64__)
@@ -39,6 +40,42 @@ template <>
 struct RegClassOf<bool> {
   static constexpr RegClass value = RegClass::kB8;
 };
+template <>
+struct RegClassOf<c64> {
+  static constexpr RegClass value = RegClass::kC64;
+};
+template <>
+struct RegClassOf<c128> {
+  static constexpr RegClass value = RegClass::kC128;
+};
+
+// The letter of source `i`; those a body does not have are T and not used.
+template <size_t N>
+constexpr char letter_at(const char (&pattern)[N], size_t i) {
+  return i + 1 < N ? pattern[i] : 't';
+}
+
+// What a letter of a body's pattern means where it computes in T.
+template <class T>
+struct ComplexOf {
+  using type = T;
+};
+template <>
+struct ComplexOf<float> {
+  using type = c64;
+};
+template <>
+struct ComplexOf<double> {
+  using type = c128;
+};
+template <char L, class T>
+using Letter = std::conditional_t<
+    L == 'b', bool,
+    std::conditional_t<L == 'r', real_t<T>,
+                       std::conditional_t<L == 'c', typename ComplexOf<T>::type, T>>>;
+// Booleans are read as bytes: GCC does not vectorise a branch on a loaded bool.
+template <char L, class T>
+using Stored = std::conditional_t<std::is_same_v<Letter<L, T>, bool>, uint8_t, Letter<L, T>>;
 
 template <class T>
 TS_INLINE T imm(const Imm& v) {
@@ -48,32 +85,46 @@ TS_INLINE T imm(const Imm& v) {
     return v.f64;
   else if constexpr (std::is_same_v<T, int64_t>)
     return v.i64;
+  else if constexpr (std::is_same_v<T, c64>)
+    return v.c32;
+  else if constexpr (std::is_same_v<T, c128>)
+    return v.c;
   else
     return v.b8 != 0;
 }
 
-// The loop itself. B::call<T>(a, b, c, d, scalars) is the body; unused sources are dropped by the
-// compiler because their pointers are never read (B::kSources says how many are).
+// The loop itself. B::call<T>(a, b, c, d, scalars) is the body; B::kSources says how many of the
+// sources there are.
 template <class B, class T>
 TS_INLINE void tile(void* out_, const void* const* in, const Imm* scalars, int64_t n) {
-  using R = std::conditional_t<B::kResultBool, bool, T>;
-  // Booleans are read as bytes: GCC does not vectorise a branch on a loaded bool.
-  using A0 = std::conditional_t<B::kBool0 || std::is_same_v<T, bool>, uint8_t, T>;
-  using A1 = std::conditional_t<B::kBool1 || std::is_same_v<T, bool>, uint8_t, T>;
+  using R = Letter<B::kResult, T>;
+  using A0 = Stored<B::letter(0), T>;
+  using A1 = Stored<B::letter(1), T>;
+  using A2 = Stored<B::letter(2), T>;
+  using A3 = Stored<B::letter(3), T>;
   R* __restrict out = static_cast<R*>(out_);
   const T s0 = B::kScalars > 0 ? imm<T>(scalars[0]) : T();
   const T s1 = B::kScalars > 1 ? imm<T>(scalars[1]) : T();
   const T s2 = B::kScalars > 2 ? imm<T>(scalars[2]) : T();
   const A0* a = static_cast<const A0*>(in[0]);
   if constexpr (B::kSources == 1) {
-    for (int64_t i = 0; i < n; ++i) out[i] = B::template call<T>(a[i], A1(), T(), s0, s1, s2);
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = B::template call<T>(a[i], A1(), A2(), A3(), s0, s1, s2);
   } else {
     const A1* b = static_cast<const A1*>(in[1]);
     if constexpr (B::kSources == 2) {
-      for (int64_t i = 0; i < n; ++i) out[i] = B::template call<T>(a[i], b[i], T(), s0, s1, s2);
+      for (int64_t i = 0; i < n; ++i)
+        out[i] = B::template call<T>(a[i], b[i], A2(), A3(), s0, s1, s2);
     } else {
-      const T* c = static_cast<const T*>(in[2]);
-      for (int64_t i = 0; i < n; ++i) out[i] = B::template call<T>(a[i], b[i], c[i], s0, s1, s2);
+      const A2* c = static_cast<const A2*>(in[2]);
+      if constexpr (B::kSources == 3) {
+        for (int64_t i = 0; i < n; ++i)
+          out[i] = B::template call<T>(a[i], b[i], c[i], A3(), s0, s1, s2);
+      } else {
+        const A3* d = static_cast<const A3*>(in[3]);
+        for (int64_t i = 0; i < n; ++i)
+          out[i] = B::template call<T>(a[i], b[i], c[i], d[i], s0, s1, s2);
+      }
     }
   }
 }
@@ -101,7 +152,7 @@ void add_type(PointwiseBody& body) {
 
 template <class B, class... Ts>
 PointwiseBody make_body() {
-  PointwiseBody body{B::kName, B::kText, B::kPattern, B::kResultBool ? 'b' : 't', B::kScalars, {}};
+  PointwiseBody body{B::kName, B::kText, B::kPattern, B::kResult, B::kScalars, {}};
   (add_type<B, Ts>(body), ...);
   return body;
 }
@@ -112,30 +163,33 @@ PointwiseBody make_body() {
 #define TS_FLOATS float, double
 #define TS_NUMBERS float, double, int64_t
 #define TS_ALL float, double, int64_t, bool
+#define TS_COMPLEX c64, c128
 
 // TS_BODY(name, "tt", 't', scalars, (TYPES), statements...)
-//   sources a, b, c by the letters of the pattern; scalars s0, s1, s2; the statements end in
+//   sources a, b, c, d by the letters of the pattern; scalars s0, s1, s2; the statements end in
 //   return.
-#define TS_BODY(body_name, pattern, result, num_scalars, types, ...)                               \
-  struct body_name##_body_t {                                                                      \
-    static constexpr const char* kName = #body_name;                                               \
-    static constexpr const char* kText = #__VA_ARGS__;                                             \
-    static constexpr const char* kPattern = pattern;                                               \
-    static constexpr int kSources = sizeof(pattern) - 1;                                           \
-    static constexpr int kScalars = num_scalars;                                                   \
-    static constexpr bool kResultBool = (result) == 'b';                                           \
-    static constexpr bool kBool0 = pattern[0] == 'b';                                              \
-    static constexpr bool kBool1 = kSources > 1 && pattern[kSources > 1 ? 1 : 0] == 'b';           \
-    template <class T>                                                                             \
-    static TS_INLINE auto call([[maybe_unused]] std::conditional_t<kBool0, bool, T> a,             \
-                               [[maybe_unused]] std::conditional_t<kBool1, bool, T> b,             \
-                               [[maybe_unused]] T c, [[maybe_unused]] T s0, [[maybe_unused]] T s1, \
-                               [[maybe_unused]] T s2)                                              \
-        -> std::conditional_t<kResultBool, bool, T> {                                              \
-      using namespace ::tessera::math;                                                             \
-      __VA_ARGS__                                                                                  \
-    }                                                                                              \
-  };                                                                                               \
-  static const ::tessera::PointwiseBody body_name##_body =                                         \
+#define TS_BODY(body_name, pattern, result, num_scalars, types, ...)                             \
+  struct body_name##_body_t {                                                                    \
+    static constexpr const char* kName = #body_name;                                             \
+    static constexpr const char* kText = #__VA_ARGS__;                                           \
+    static constexpr const char* kPattern = pattern;                                             \
+    static constexpr int kSources = sizeof(pattern) - 1;                                         \
+    static constexpr int kScalars = num_scalars;                                                 \
+    static constexpr char kResult = result;                                                      \
+    static constexpr char letter(int i) { return ::tessera::loops::letter_at(pattern, i); }      \
+    template <class T>                                                                           \
+    static TS_INLINE auto call(                                                                  \
+        [[maybe_unused]] ::tessera::loops::Letter<::tessera::loops::letter_at(pattern, 0), T> a, \
+        [[maybe_unused]] ::tessera::loops::Letter<::tessera::loops::letter_at(pattern, 1), T> b, \
+        [[maybe_unused]] ::tessera::loops::Letter<::tessera::loops::letter_at(pattern, 2), T> c, \
+        [[maybe_unused]] ::tessera::loops::Letter<::tessera::loops::letter_at(pattern, 3), T> d, \
+        [[maybe_unused]] T s0, [[maybe_unused]] T s1, [[maybe_unused]] T s2)                     \
+        -> ::tessera::loops::Letter<result, T> {                                                 \
+      using namespace ::tessera::math;                                                           \
+      [[maybe_unused]] typedef ::tessera::real_t<T> R;                                           \
+      __VA_ARGS__                                                                                \
+    }                                                                                            \
+  };                                                                                             \
+  static const ::tessera::PointwiseBody body_name##_body =                                       \
       ::tessera::loops::make_body<body_name##_body_t, TS_UNPACK types>();
 #define TS_UNPACK(...) __VA_ARGS__

@@ -48,6 +48,9 @@ struct Sample {
 struct OpRecord {
   // name(arguments) -> results, in the grammar of ops/schema.h.
   const char* schema;
+  // Further names, by words. "absolute" is an alias in all forms; "nn.functional.relu" and
+  // "special.expit" are functions of Python's modules.
+  const char* also = "";
   const char* doc = "";
   // Python, run by the documentation test.
   const char* example = "";
@@ -55,6 +58,8 @@ struct OpRecord {
   TypeRule types = TypeRule::kPromote;
   uint8_t forms = kFunction | kMethod;
 
+  // Raises by the arguments before anything is computed: what the type and shape rules do not see.
+  void (*check)(const Call&) = nullptr;
   // Pointwise: the body, or a choice of one by the arguments. Tensor arguments and Tensor|Scalar
   // arguments are its sources in order, Scalar arguments its scalars.
   const PointwiseBody* body = nullptr;
@@ -63,7 +68,8 @@ struct OpRecord {
   // Every other kind: computes the result.
   Outputs (*run)(const Call&) = nullptr;
 
-  // Names of what backward reads, by words: arguments, or "result". Nothing else is kept.
+  // Names of what backward reads, by words: arguments, "result" (the first), or results by the
+  // names the schema gives them. Nothing else is kept.
   // "self:other" keeps self only where other wants its gradient.
   const char* saves = "";
   // Gradient of each differentiable tensor argument as expressions over operators.
@@ -93,18 +99,23 @@ struct ArgSpec {
     kInt,
     kFloat,
     kBool,
-    kInts,     // int[]
-    kTensors,  // Tensor[]
+    kInts,             // int[]
+    kFloats,           // float[]
+    kTensors,          // Tensor[]
+    kOptionalTensors,  // Tensor?[]: elements may be None
     kDType,
     kDevice,
     kString,
+    kMemoryFormat,
+    kLayout,
+    kGenerator,
   };
   std::string name;
   Type type;
   bool optional = false;  // None is allowed
   bool keyword_only = false;
   bool varargs = false;  // int...: x.view(2, 3) as well as x.view((2, 3))
-  bool one_int = false;  // int[1]: a single int is a list of one
+  bool one_int = false;  // int[1], int[2]...: a single int is a list of one
   bool has_default = false;
   Value default_value;
   std::string default_text;
@@ -112,16 +123,23 @@ struct ArgSpec {
   int saved_for = -1;  // the argument whose gradient reads it; -1: any
 };
 
+// What a call returns to Python where it is no tensor: the item of a 0-d one.
+enum class ResultType : uint8_t { kTensor, kTensors, kBool, kInt, kFloat, kScalar };
+
 // A record with its schema parsed, as the call path uses it.
 struct Op {
   const OpRecord* record;
-  std::string name;
+  std::string name;  // in C++: linalg_det
+  // Where Python finds it: "linalg.det", "relu", aliases. The first is the schema's.
+  std::vector<std::string> paths;
+  std::vector<std::string> result_names;  // "values", "indices"; empty where the schema has none
+  ResultType result_type = ResultType::kTensor;
   std::string family;  // folder of its record
   std::vector<ArgSpec> args;
   std::vector<Sample> samples;  // a copy: the record's list ends with the expression it stands in
   int num_outputs = 1;
-  int self_index = -1;  // argument an in-place form writes
-  bool saves_result = false;
+  int self_index = -1;         // argument an in-place form writes
+  uint32_t saved_results = 0;  // bit i: result i is kept for backward
   bool has_gradient = false;
   bool writes_self = false;  // named with a trailing underscore: in-place by itself
   Kind kind;
@@ -135,8 +153,8 @@ struct RegisterOp {
 
 // All overloads of a name, in order of registration; empty when there is none.
 std::span<const Op* const> find_ops(std::string_view name);
-// The only overload of a name, or a named one; raises when there is none.
-const Op& get_op(std::string_view name);
+// An overload of a name, by its place in the file; raises when there is none.
+const Op& get_op(std::string_view name, size_t overload = 0);
 const std::vector<const Op*>& all_ops();
 
 #define TS_CONCAT_(a, b) a##b

@@ -33,16 +33,26 @@ int position_of(const Op& op, std::string_view name) {
   return -1;
 }
 
-void mark_saved(Op& op, std::string_view words) {
+void for_each_word(std::string_view words, auto&& f) {
   while (!words.empty()) {
     size_t space = words.find(' ');
     std::string_view word = words.substr(0, space);
     words = space == std::string_view::npos ? std::string_view() : words.substr(space + 1);
-    if (word.empty()) continue;
+    if (!word.empty()) f(word);
+  }
+}
+
+void mark_saved(Op& op, std::string_view words) {
+  for_each_word(words, [&](std::string_view word) {
     size_t colon = word.find(':');
     int saved_for = -1;
     bool found = word == "result";
-    op.saves_result |= found;
+    if (found) op.saved_results |= 1;
+    for (size_t r = 0; r < op.result_names.size(); ++r)
+      if (op.result_names[r] == word) {
+        op.saved_results |= 1u << r;
+        found = true;
+      }
     if (colon != std::string_view::npos) {
       saved_for = position_of(op, word.substr(colon + 1));
       TS_ASSERT(saved_for >= 0, "record of ", op.name, " saves for an unknown argument: ", word);
@@ -52,7 +62,7 @@ void mark_saved(Op& op, std::string_view words) {
       op.args[static_cast<size_t>(at)].saved_for = saved_for;
     }
     TS_ASSERT(found, "record of ", op.name, " saves an unknown argument: ", word);
-  }
+  });
 }
 
 }  // namespace
@@ -70,6 +80,10 @@ RegisterOp::RegisterOp(const char* file, OpRecord record) {
   mark_saved(op, record.saves);
   op.writes_self = op.name.back() == '_' && op.self_index >= 0;
   op.has_gradient = record.backward != nullptr;
+  for_each_word(record.also, [&](std::string_view word) { op.paths.emplace_back(word); });
+  // What Python keeps in a module is no method, unless it has an alias that is none.
+  if (op.paths[0].find('.') != std::string::npos && record.forms == (kFunction | kMethod))
+    r.records.back().forms = kFunction;
   r.all.push_back(&op);
   r.by_name[op.name].push_back(&op);
 }
@@ -80,10 +94,10 @@ std::span<const Op* const> find_ops(std::string_view name) {
   return it->second;
 }
 
-const Op& get_op(std::string_view name) {
+const Op& get_op(std::string_view name, size_t overload) {
   auto ops = find_ops(name);
-  TS_CHECK_IMPLEMENTED(!ops.empty(), "there is no operator named ", name);
-  return *ops.front();
+  TS_CHECK_IMPLEMENTED(overload < ops.size(), "there is no operator named ", name);
+  return *ops[overload];
 }
 
 const std::vector<const Op*>& all_ops() { return registry().all; }

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <deque>
+#include <limits>
 
 namespace tessera {
 
@@ -11,6 +12,11 @@ namespace {
 std::deque<std::string>& kept_strings() {
   static std::deque<std::string> strings;
   return strings;
+}
+
+std::deque<Dims>& kept_ints() {
+  static std::deque<Dims> ints;
+  return ints;
 }
 
 std::string_view trim(std::string_view s) {
@@ -25,10 +31,10 @@ struct TypeName {
 };
 constexpr TypeName kTypes[] = {
     {"Tensor|Scalar", ArgSpec::Type::kTensorOrScalar},
+    {"Tensor?[]", ArgSpec::Type::kOptionalTensors},
     {"Tensor[]", ArgSpec::Type::kTensors},
     {"Tensor", ArgSpec::Type::kTensor},
     {"Scalar", ArgSpec::Type::kScalar},
-    {"int[1]", ArgSpec::Type::kInts},
     {"int[]", ArgSpec::Type::kInts},
     {"int...", ArgSpec::Type::kInts},
     {"int", ArgSpec::Type::kInt},
@@ -37,6 +43,10 @@ constexpr TypeName kTypes[] = {
     {"dtype", ArgSpec::Type::kDType},
     {"device", ArgSpec::Type::kDevice},
     {"str", ArgSpec::Type::kString},
+    {"float[]", ArgSpec::Type::kFloats},
+    {"memory_format", ArgSpec::Type::kMemoryFormat},
+    {"layout", ArgSpec::Type::kLayout},
+    {"Generator", ArgSpec::Type::kGenerator},
 };
 
 Value parse_default(std::string_view text, ArgSpec::Type type) {
@@ -48,6 +58,8 @@ Value parse_default(std::string_view text, ArgSpec::Type type) {
     return Value(std::string_view(kept_strings().back()));
   }
   if (text == "()" || text == "[]") return Value(std::span<const int64_t>());
+  if (text == "inf") return Value(std::numeric_limits<double>::infinity());
+  if (text == "-inf") return Value(-std::numeric_limits<double>::infinity());
   if (type == ArgSpec::Type::kFloat || text.find_first_of(".e") != std::string_view::npos) {
     double v = 0;
     auto [p, ec] = std::from_chars(text.data(), text.data() + text.size(), v);
@@ -70,6 +82,8 @@ ArgSpec parse_arg(std::string_view text) {
     spec.optional = true;
     type.remove_suffix(1);
   }
+  spec.one_int = type.starts_with("int[") && type != "int[]";
+  if (spec.one_int) type = "int[]";
   bool known = false;
   for (const TypeName& t : kTypes) {
     if (t.text != type) continue;
@@ -79,15 +93,51 @@ ArgSpec parse_arg(std::string_view text) {
   }
   TS_ASSERT(known, "schema type ", type);
   spec.varargs = type == "int...";
-  spec.one_int = type == "int[1]" || spec.varargs;
+  spec.one_int |= spec.varargs;
   if (size_t eq = name.find('='); eq != std::string_view::npos) {
     spec.has_default = true;
     spec.default_text = std::string(name.substr(eq + 1));
     spec.default_value = parse_default(spec.default_text, spec.type);
+    if (spec.type == ArgSpec::Type::kInts && spec.default_value.is_scalar())
+      spec.default_value =
+          Value(kept_ints().emplace_back(Dims{spec.default_value.scalar.to_int()}));
     name = name.substr(0, eq);
   }
   spec.name = std::string(name);
   return spec;
+}
+
+std::string cpp_name(std::string_view path) {
+  constexpr std::string_view kFunctional = "nn.functional.";
+  if (path.starts_with(kFunctional)) path.remove_prefix(kFunctional.size());
+  std::string out(path);
+  for (char& c : out)
+    if (c == '.') c = '_';
+  return out;
+}
+
+void parse_results(std::string_view results, Op& op) {
+  constexpr std::pair<std::string_view, ResultType> kPlain[] = {
+      {"Tensor", ResultType::kTensor}, {"Tensor[]", ResultType::kTensors},
+      {"bool", ResultType::kBool},     {"int", ResultType::kInt},
+      {"float", ResultType::kFloat},   {"Scalar", ResultType::kScalar}};
+  op.num_outputs = 1;
+  for (auto [text, type] : kPlain) {
+    if (text != results) continue;
+    op.result_type = type;
+    return;
+  }
+  TS_ASSERT(results.front() == '(' && results.back() == ')', "schema results ", results);
+  results = results.substr(1, results.size() - 2);
+  op.num_outputs = 0;
+  while (!results.empty()) {
+    size_t comma = results.find(',');
+    std::string_view one = trim(results.substr(0, comma));
+    results = comma == std::string_view::npos ? std::string_view() : results.substr(comma + 1);
+    TS_ASSERT(one.starts_with("Tensor"), "schema result ", one);
+    if (one.size() > 6) op.result_names.emplace_back(trim(one.substr(6)));
+    ++op.num_outputs;
+  }
 }
 
 }  // namespace
@@ -98,7 +148,8 @@ void parse_schema(std::string_view text, Op& op) {
   TS_ASSERT(open != std::string_view::npos && arrow != std::string_view::npos, "schema ", text);
   size_t close = text.rfind(')', arrow);
   std::string_view name = text.substr(0, open);
-  op.name = std::string(name.substr(0, name.find('.')));
+  op.paths.emplace_back(name);
+  op.name = cpp_name(name);
   std::string_view args = text.substr(open + 1, close - open - 1);
   bool keyword_only = false;
   while (!args.empty()) {
@@ -114,9 +165,7 @@ void parse_schema(std::string_view text, Op& op) {
     spec.keyword_only = keyword_only;
     op.args.push_back(std::move(spec));
   }
-  std::string_view results = trim(text.substr(arrow + 2));
-  op.num_outputs = 1;
-  for (char c : results) op.num_outputs += c == ',';
+  parse_results(trim(text.substr(arrow + 2)), op);
   for (size_t i = 0; i < op.args.size(); ++i)
     if (op.args[i].type == ArgSpec::Type::kTensor && op.self_index < 0)
       op.self_index = static_cast<int>(i);

@@ -15,7 +15,8 @@ void set_default_dtype(DType dtype) {
 
 DType Scalar::dtype() const {
   if (kind == Kind::kBool) return DType::kBool;
-  return kind == Kind::kInt ? DType::kInt64 : default_dtype();
+  if (kind == Kind::kInt) return DType::kInt64;
+  return is_complex() ? complex_dtype(default_dtype()) : default_dtype();
 }
 
 }  // namespace tessera

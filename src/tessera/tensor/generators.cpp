@@ -22,7 +22,7 @@ Generators& generators() {
 Mt19937Generator& default_generator(Device device) {
   Generators& g = generators();
   std::lock_guard lock(g.mutex);
-  size_t slot = device.is_cpu() ? 0 : 1 + static_cast<size_t>(device.index);
+  size_t slot = !device.is_cuda() ? 0 : 1 + static_cast<size_t>(device.index);
   while (g.all.size() <= slot) g.all.emplace_back(g.seed);
   return g.all[slot];
 }

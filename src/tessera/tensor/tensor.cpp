@@ -99,6 +99,41 @@ TensorBase alias(const TensorBase& t, Dims sizes, Dims strides, int64_t offset) 
   return TensorBase(std::move(impl));
 }
 
+TensorBase alias_as(const TensorBase& t, DType dtype, Dims sizes, Dims strides, int64_t offset) {
+  return TensorBase(Ref<TensorImpl>::make(t.impl()->storage, dtype, std::move(sizes),
+                                          std::move(strides), offset));
+}
+
+Dims strides_in(const Dims& sizes, MemoryFormat format) {
+  if (format == MemoryFormat::kContiguous) return contiguous_strides(sizes);
+  size_t want = format == MemoryFormat::kChannelsLast ? 4 : 5;
+  TS_CHECK(sizes.size() == want, "required rank ", want, " tensor to use channels_last",
+           want == 5 ? "_3d" : "", " format");
+  // The channels move from dimension 1 to the innermost place.
+  Dims strides(sizes.size());
+  int64_t step = 1;
+  strides[1] = step;
+  step *= std::max<int64_t>(sizes[1], 1);
+  for (size_t d = sizes.size() - 1; d >= 2; --d) {
+    strides[d] = step;
+    step *= std::max<int64_t>(sizes[d], 1);
+  }
+  strides[0] = step;
+  return strides;
+}
+
+bool is_contiguous_in(const TensorBase& t, MemoryFormat format) {
+  if (format == MemoryFormat::kContiguous) return t.is_contiguous();
+  size_t want = format == MemoryFormat::kChannelsLast ? 4 : 5;
+  if (t.sizes().size() != want) return false;
+  Dims strides = strides_in(t.sizes(), format);
+  for (size_t d = 0; d < want; ++d) {
+    if (t.sizes()[d] == 0) return true;
+    if (t.sizes()[d] != 1 && t.strides()[d] != strides[d]) return false;
+  }
+  return true;
+}
+
 TensorBase from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, Device device,
                      void* owner, void (*release)(void*)) {
   auto storage = Ref<Storage>::make(device, bytes_spanned(sizes, strides, dtype));

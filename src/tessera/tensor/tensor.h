@@ -94,6 +94,14 @@ TensorBase new_empty(const Dims& sizes, DType dtype, Device device);
 TensorBase new_empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device device);
 // A view of the same storage; no autograd.
 TensorBase alias(const TensorBase& t, Dims sizes, Dims strides, int64_t offset);
+// ... that reads its bytes as another dtype; `offset` counts elements of it.
+TensorBase alias_as(const TensorBase& t, DType dtype, Dims sizes, Dims strides, int64_t offset);
+
+// PyTorch's memory formats: an order of strides.
+enum class MemoryFormat : int64_t { kContiguous, kPreserve, kChannelsLast, kChannelsLast3d };
+// Raises where the number of dimensions does not fit the format. kPreserve is not one of them.
+Dims strides_in(const Dims& sizes, MemoryFormat format);
+bool is_contiguous_in(const TensorBase& t, MemoryFormat format);
 // Memory that somebody else owns: exposed for life.
 TensorBase from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, Device device,
                      void* owner, void (*release)(void*));

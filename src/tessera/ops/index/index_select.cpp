@@ -44,7 +44,7 @@ TS_OP({
     .saves = "index",
     .backward =
         [](Backward& b) {
-          TensorBase whole = op::new_zeros(b.grad, b.shapes[0].span());
+          TensorBase whole = op::new_zeros(b.grad, b.shape(0).span());
           b.set(0, op::index_add(whole, b.integer(1), b.tensor(2), b.grad));
         },
     .samples = {{"T(5, 4), 0, I([0, 4, 2], 5)"},

@@ -25,7 +25,7 @@ TS_OP({
     },
     .backward =
         [](Backward& b) {
-          const Dims& shape = b.shapes[0];
+          const Dims& shape = b.shape(0);
           TensorBase g = b.grad;
           if (!b.flag(2) && b.has(1) && !b.args[1].ints.empty() && shape.ndim() > 0) {
             Dims dims = b.ints(1);

@@ -47,7 +47,7 @@ TS_OP({
     },
     .backward =
         [](Backward& b) {
-          TensorBase whole = op::new_zeros(b.grad, b.shapes[0].span());
+          TensorBase whole = op::new_zeros(b.grad, b.shape(0).span());
           auto bound = [&](int i) {
             return b.has(i) ? std::optional<int64_t>(b.integer(i)) : std::nullopt;
           };
@@ -82,7 +82,7 @@ TS_OP({
     },
     .backward =
         [](Backward& b) {
-          TensorBase whole = op::new_zeros(b.grad, b.shapes[0].span());
+          TensorBase whole = op::new_zeros(b.grad, b.shape(0).span());
           op::copy_(op::select(whole, b.integer(1), b.integer(2)), b.grad);
           b.set(0, whole);
         },

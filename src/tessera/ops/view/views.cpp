@@ -104,7 +104,7 @@ TS_OP({
       }
       return alias(t, sizes, strides, t.storage_offset());
     },
-    .backward = [](Backward& b) { b.set(0, op::reshape(b.grad, b.shapes[0].span())); },
+    .backward = [](Backward& b) { b.set(0, op::reshape(b.grad, b.shape(0).span())); },
     .samples = {{"T(3, 1, 4), 1"}, {"T(3, 4), 0"}},
 });
 
@@ -204,7 +204,7 @@ TS_OP({
                "dimension spans across two contiguous subspaces). Use .reshape(...) instead.");
       return alias(t, shape, strides, t.storage_offset());
     },
-    .backward = [](Backward& b) { b.set(0, op::reshape(b.grad, b.shapes[0].span())); },
+    .backward = [](Backward& b) { b.set(0, op::reshape(b.grad, b.shape(0).span())); },
     .samples = {{"T(3, 4), (4, 3)"}, {"T(3, 4), (-1,)"}},
 });
 

@@ -1,0 +1,116 @@
+#include "generator.h"
+
+#include <nanobind/stl/string.h>
+
+#include <random>
+
+#include "tensor_object.h"
+#include "tessera/driver/current.h"
+#include "tessera/fuse/stream.h"
+#include "types.h"
+
+namespace tessera::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+// A generator of its own, or the default one of a device, which lives as long as the process.
+struct Generator {
+  Device device;
+  std::unique_ptr<Mt19937Generator> own;
+  Mt19937Generator* at;
+};
+
+Device device_of(nb::handle o) {
+  Device d;
+  if (!read_device(o.ptr(), d)) throw nb::type_error("Generator(): device is no device");
+  return resolve_device(d);
+}
+
+nb::object get_state(Generator& g) {
+  std::lock_guard lock(g.at->mutex);
+  Dims size{static_cast<int64_t>(Mt19937Generator::state_bytes())};
+  TensorBase t = new_empty(size, DType::kUInt8, Device{});
+  g.at->get_state(reinterpret_cast<uint8_t*>(t.raw()));
+  return nb::steal(wrap(std::move(t)));
+}
+
+void set_state(Generator& g, nb::handle state) {
+  TS_CHECK_TYPE(is_tensor(state.ptr()), "expected a torch.ByteTensor, but got ",
+                Py_TYPE(state.ptr())->tp_name);
+  const TensorBase& t = unwrap(state.ptr());
+  TS_CHECK_TYPE(t.dtype() == DType::kUInt8 && t.device().is_cpu() && t.is_contiguous(),
+                "RNG state must be a torch.ByteTensor");
+  fuse::ensure_readable(t, fuse::Reason::kHostRead);
+  std::lock_guard lock(g.at->mutex);
+  TS_CHECK(
+      g.at->set_state(reinterpret_cast<const uint8_t*>(t.raw()), static_cast<size_t>(t.numel())),
+      "RNG state is wrong size or damaged");
+}
+
+nb::object manual_seed_of(nb::object self, nb::int_ seed) {
+  Generator& g = nb::cast<Generator&>(self);
+  // Negative seeds count from 2^64 down, as PyTorch's do.
+  uint64_t value = PyLong_AsUnsignedLongLongMask(seed.ptr());
+  std::lock_guard lock(g.at->mutex);
+  g.at->manual_seed(value);
+  return self;
+}
+
+uint64_t new_seed(Generator& g) {
+  std::random_device device;
+  // 53 bits, so that a double holds the number.
+  uint64_t value = ((uint64_t{device()} << 32) | device()) & ((uint64_t{1} << 53) - 1);
+  std::lock_guard lock(g.at->mutex);
+  g.at->manual_seed(value);
+  return value;
+}
+
+}  // namespace
+
+bool read_generator(PyObject* o, Mt19937Generator*& out) {
+  Generator* g = nullptr;
+  if (!nb::try_cast<Generator*>(nb::handle(o), g, false) || !g) return false;
+  out = g->at;
+  return true;
+}
+
+void bind_generator(nb::module_& m) {
+  nb::class_<Generator>(m, "Generator")
+      .def(
+          "__init__",
+          [](Generator* self, nb::object device) {
+            Device d = device.is_none() ? Device{} : device_of(device);
+            auto own = std::make_unique<Mt19937Generator>();
+            Mt19937Generator* at = own.get();
+            new (self) Generator{d, std::move(own), at};
+          },
+          nb::arg("device") = nb::none())
+      .def("manual_seed", manual_seed_of)
+      .def("seed", new_seed)
+      .def("initial_seed", [](Generator& g) { return g.at->seed(); })
+      .def("get_state", get_state)
+      .def("set_state",
+           [](nb::object self, nb::handle state) {
+             set_state(nb::cast<Generator&>(self), state);
+             return self;
+           })
+      .def("clone_state",
+           [](Generator& g) {
+             auto own = std::make_unique<Mt19937Generator>();
+             std::vector<uint8_t> bytes(Mt19937Generator::state_bytes());
+             std::lock_guard lock(g.at->mutex);
+             g.at->get_state(bytes.data());
+             own->set_state(bytes.data(), bytes.size());
+             Mt19937Generator* at = own.get();
+             return Generator{g.device, std::move(own), at};
+           })
+      .def_prop_ro("device", [](Generator& g) { return nb::steal(wrap_device(g.device)); });
+  m.def("_default_generator", [](nb::object device) {
+    Device d = device_of(device);
+    return Generator{d, nullptr, &default_generator(d)};
+  });
+}
+
+}  // namespace tessera::python

@@ -1,0 +1,7 @@
+"""Linear algebra."""
+
+from .._missing import module_getattr
+from .._operators import functions
+
+globals().update(functions("linalg"))
+__getattr__ = module_getattr(__name__)
