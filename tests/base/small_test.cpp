@@ -86,7 +86,7 @@ TEST(DeviceTest, WrongNames) {
     EXPECT_ERROR(parse_device(text), kRuntime, cat("Invalid device string: '", text, "'"));
   EXPECT_ERROR(parse_device("cpu:1"), kRuntime, "Invalid device string");
   for (const char* text : {"", "gpu", "CUDA", "cudaa:0", ":0"})
-    EXPECT_ERROR(parse_device(text), kRuntime, "Expected one of cpu, cuda device type");
+    EXPECT_ERROR(parse_device(text), kRuntime, "Expected one of cpu, cuda, meta device type");
 }
 
 TEST(DeviceTest, ADeviceThatIsNotThere) {
