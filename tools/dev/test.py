@@ -2,7 +2,7 @@
 """Builds, then runs every check and test; the last line is `N passed, M failed`.
 
 Run it through `./dev test`. Words name the sections to run (a section runs if its name starts with
-one): format, lint, c++, python, examples, random; with --full also asan, tsan, random-long.
+one): format, lint, c++, python, conformance, examples, random; with --full also asan, tsan, random-long.
 `-k WORD` narrows the C++ and the Python tests to those whose names contain the word.
 """
 
@@ -188,6 +188,15 @@ def python_tests(word: str, env: dict[str, str]) -> Counts:
     return number.get("passed", 0), failed
 
 
+def conformance(device: str, env: dict[str, str]) -> Counts:
+    program = need(ROOT / "tests" / "conformance" / "run.py", "tests/conformance")
+    status, lines = run([sys.executable, program, "--device", device], env, limit=1800)
+    last = re.search(r"(\d+) passed, (\d+) failed", lines[-1] if lines else "")
+    if not last or (status and last[2] == "0"):
+        return 0, 1
+    return int(last[1]), int(last[2])
+
+
 def examples(env: dict[str, str]) -> Counts:
     results = []
     programs = sorted((ROOT / "examples" / "python").glob("*.py"))
@@ -280,6 +289,8 @@ def main() -> None:
     runner.section("c++", lambda: cpp_tests(RELEASE, word, {}))
     runner.section("python cpu", lambda: python_tests(word, {"DEVICE": "cpu"}))
     runner.section("python virtual", lambda: python_tests(word, VIRTUAL))
+    if not word:
+        runner.section("conformance", lambda: conformance("cpu", {}))
     runner.section("examples", lambda: examples({}))
     runner.section("random cpu", lambda: random_programs(30000, "cpu", {}))
     runner.section("random virtual", lambda: random_programs(5000, "virtual", VIRTUAL))
