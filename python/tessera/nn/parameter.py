@@ -143,7 +143,11 @@ class UninitializedTensorMixin:
         name = getattr(func, "__name__", "")
         if name in cls._allowed_attributes or name in ("__get__", "__set__", "__delete__"):
             with _C.DisableTorchFunctionSubclass():
-                return func(*args, **(kwargs or {}))
+                result = func(*args, **(kwargs or {}))
+            # A buffer that is moved stays without shape; a parameter takes the new data itself.
+            if type(result) is Tensor and not issubclass(cls, Parameter) and name != "data":
+                return result.as_subclass(cls)
+            return result
         raise ValueError(
             f"Attempted to use an uninitialized parameter in {func}. This error happens when you "
             "are using a `LazyModule` or explicitly manipulating "
