@@ -3,7 +3,6 @@
 #include "convert.h"
 #include "kernels.h"
 #include "reduce_tree.h"
-#include "strided.h"
 
 namespace tessera::cpu {
 
@@ -26,13 +25,7 @@ void finish(const void* ctx, void* acc, int64_t n, int64_t at, int64_t step, cha
     c.convert[static_cast<int>(f.p.cls)][static_cast<int>(to)](tile, acc, n);
     from = tile;
   }
-  const size_t item = itemsize(f.p.out_dtype);
-  char* out = static_cast<char*>(f.p.out) + at * static_cast<int64_t>(item);
-  const ConvertFn store = c.store[static_cast<int>(f.p.out_dtype)];
-  if (step == 1 || n == 1) return store(out, from, n);
-  for (int64_t i = 0; i < n; ++i)
-    store(out + i * step * static_cast<int64_t>(item),
-          static_cast<const char*>(from) + i * static_cast<int64_t>(reg_size(to)), 1);
+  store_results(f.p.out, f.p.out_dtype, from, n, at, step);
 }
 
 }  // namespace

@@ -467,6 +467,16 @@ struct Reducer {
 
 }  // namespace
 
+void store_results(void* out, DType dtype, const void* from, int64_t n, int64_t at, int64_t step) {
+  const int64_t item = static_cast<int64_t>(itemsize(dtype));
+  const int64_t reg = static_cast<int64_t>(reg_size(reg_class(dtype)));
+  const ConvertFn store = converts().store[static_cast<int>(dtype)];
+  char* to = static_cast<char*>(out) + at * item;
+  if (step == 1 || n == 1) return store(to, from, n);
+  for (int64_t i = 0; i < n; ++i)
+    store(to + i * step * item, static_cast<const char*>(from) + i * reg, 1);
+}
+
 Status run_reduction(const Reduction& reduction, const char* name) noexcept {
   for (int d = 0; d < reduction.kept_ndim; ++d)
     if (reduction.kept_sizes[d] == 0) return {};

@@ -27,6 +27,9 @@ struct Reduction {
   const void* ctx;
 };
 
+// n registers to results number at, at + step, ... of a dense output.
+void store_results(void* out, DType dtype, const void* from, int64_t n, int64_t at, int64_t step);
+
 Status run_reduction(const Reduction& reduction, const char* name) noexcept;
 
 }  // namespace tessera::cpu

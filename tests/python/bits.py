@@ -26,7 +26,15 @@ def reductions():
             for layout, y in layouts.items():
                 for dim in [None, *range(y.dim())]:
                     name = f"{tuple(y.shape)} {layout} {dtype} over {dim}"
-                    yield f"sum {name}", lambda y=y, d=dim: y.sum() if d is None else y.sum(d)
+                    over = () if dim is None else (dim,)
+                    yield f"sum {name}", lambda y=y, over=over: y.sum(*over)
+                    yield f"amax {name}", lambda y=y, over=over: y.amax(*over)
+                    if dtype != torch.int32:
+                        yield f"var {name}", lambda y=y, over=over: torch.var_mean(y, *over)
+    x = numbers(300, 41)
+    for name in ("mean", "prod", "any", "all", "amin", "std"):
+        for dim in (0, 1):
+            yield f"{name} over {dim}", lambda n=name, d=dim: getattr(x, n)(d)
 
 
 def cases():

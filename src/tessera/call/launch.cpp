@@ -112,7 +112,7 @@ TensorBase reduce(const ReduceBody& body, const TensorBase& in, const Dims& dims
   if (out.numel() == 0 || out.device().is_meta()) return out;
   fuse::ensure_readable(in);
   RegClass cls = reg_class(out_dtype);
-  if (cls == RegClass::kB8) cls = RegClass::kI64;
+  if (cls == RegClass::kB8 && !body.loops[0][static_cast<int>(cls)].run) cls = RegClass::kI64;
   ReduceProgram program{&body,
                         cls,
                         kept_sizes.ndim(),

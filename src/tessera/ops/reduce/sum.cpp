@@ -1,10 +1,10 @@
+#include "dims.h"
 #include "tessera/gen/copy.h"
-#include "tessera/gen/view.h"
 #include "tessera/ops/reduce_loops.h"
 
 namespace tessera {
 
-TS_REDUCE(sum, (TS_NUMBERS), T(0), a, x + y, x)
+TS_REDUCE(sum, (TS_NUMBERS, TS_COMPLEX), T(0), a, x + y, x)
 
 TS_OP({
     .schema =
@@ -26,13 +26,7 @@ TS_OP({
     .backward =
         [](Backward& b) {
           const Dims& shape = b.shape(0);
-          TensorBase g = b.grad;
-          if (!b.flag(2) && b.has(1) && !b.args[1].ints.empty() && shape.ndim() > 0) {
-            Dims dims = b.ints(1);
-            for (int64_t& d : dims) d = wrap_dim(d, shape.ndim());
-            std::sort(dims.begin(), dims.end());
-            for (int64_t d : dims) g = op::unsqueeze(g, d);
-          }
+          TensorBase g = with_reduced_dims(b.grad, dims_of(b, 1, shape.ndim()), b.flag(2), shape);
           b.set(0, op::expand(g, shape.span()));
         },
     .autocast = Autocast::kFloat32,
