@@ -29,5 +29,6 @@ void add_value_methods();
 void add_autograd(PyObject* module);
 void add_construction(PyObject* module);
 void add_memory_type(PyObject* module);
+void add_storage(PyObject* module);
 
 }  // namespace tessera::python

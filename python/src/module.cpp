@@ -71,6 +71,7 @@ void fill(nb::module_& m) {
   add_conversions();
   add_value_methods();
   add_memory_type(module);
+  add_storage(module);
   add_autograd(module);
   add_construction(module);
   PyRef operators(make_operators());

@@ -68,4 +68,7 @@ newaxis = None
 
 mark_missing_attributes(Tensor)
 _sys.meta_path.append(StandInFinder)
-__getattr__ = module_getattr(__name__)
+# What loads when it is first used, by the file that has it.
+_FILES = {"storage": "UntypedStorage TypedStorage"}
+_LATE = {name: file for file, names in _FILES.items() for name in names.split()}
+__getattr__ = module_getattr(__name__, _LATE)

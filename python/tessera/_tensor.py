@@ -64,23 +64,73 @@ def _deepcopy(self, memo):
     from copy import deepcopy
 
     from ._grad_mode import no_grad
+    from ._utils import _rebuild_tensor
 
     with DisableTorchFunctionSubclass(), no_grad():
-        made = self.detach().clone()
-    if type(self) is not Tensor:
-        made = _C._make_subclass(type(self), made, self.requires_grad)
-    elif self.requires_grad:
-        made.requires_grad_()
-    memo[id(self)] = made
-    if self.grad is not None:
-        made.grad = deepcopy(self.grad, memo)
-    for key, value in self.__dict__.items():
-        setattr(made, key, deepcopy(value, memo))
+        # Tensors that share memory go on sharing it: the storage is what is copied.
+        storage = self._typed_storage().__deepcopy__(memo)
+        made = _rebuild_tensor(storage, self.storage_offset(), self.shape, self.stride())
+        if type(self) is not Tensor:
+            made = _C._make_subclass(type(self), made, self.requires_grad)
+        elif self.requires_grad:
+            made.requires_grad_()
+        memo[id(self)] = made
+        if self.grad is not None:
+            made.grad = deepcopy(self.grad, memo)
+    _copy_attributes(self, made, memo)
     return made
 
 
+def _copy_attributes(tensor, made, memo):
+    from copy import deepcopy
+
+    from ._utils import _get_obj_state, _set_obj_state
+
+    if type(tensor) is Tensor:
+        state = tensor.__dict__
+    elif "__getstate__" in vars(type(tensor)):  # of what it pickles, not of what it has
+        state = tensor.__dict__
+    else:
+        state = _get_obj_state(tensor)
+    if state:
+        _set_obj_state(made, deepcopy(state, memo))
+
+
 def _reduce_ex(self, protocol):
-    raise NotImplementedError("pickling a Tensor is not implemented in Tessera yet")
+    from collections import OrderedDict
+
+    from ._utils import _get_obj_state, _rebuild_from_type_v2, _rebuild_tensor_v2
+
+    with DisableTorchFunctionSubclass():
+        args = (
+            self._typed_storage(),
+            self.storage_offset(),
+            tuple(self.shape),
+            self.stride(),
+            self.requires_grad,
+            OrderedDict(),
+        )
+    state = _get_obj_state(self)
+    if type(self) is Tensor and not state:
+        return _rebuild_tensor_v2, args
+    return _rebuild_from_type_v2, (_rebuild_tensor_v2, type(self), args, state)
+
+
+def _untyped_storage(self):
+    from .storage import storage_of
+
+    return storage_of(self)
+
+
+def _typed_storage(self):
+    from .storage import TypedStorage, storage_of
+
+    return TypedStorage(wrap_storage=storage_of(self), dtype=self.dtype)
+
+
+def _storage(self):
+    """PyTorch's older form of untyped_storage()."""
+    return self._typed_storage()
 
 
 def _type(self, dtype=None, non_blocking=False):
@@ -147,6 +197,9 @@ Tensor.__repr__ = _repr
 Tensor.__format__ = _format
 Tensor.__deepcopy__ = _deepcopy
 Tensor.__reduce_ex__ = _reduce_ex
+Tensor.untyped_storage = _untyped_storage
+Tensor._typed_storage = _typed_storage
+Tensor.storage = _storage
 Tensor.__array_priority__ = 1000  # NumPy's operators leave mixed calls to us
 Tensor._make_subclass = staticmethod(_C._make_subclass)
 Tensor.layout = property(lambda self: strided)

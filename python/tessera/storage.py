@@ -1,0 +1,283 @@
+"""torch.UntypedStorage and TypedStorage: the memory that tensors share."""
+
+from weakref import WeakValueDictionary
+
+from . import _C
+from ._missing import module_getattr
+
+Tensor = _C.Tensor
+_uint8 = _C.dtypes["uint8"]
+# One object per storage while somebody has it: what pickles and deep copies recognise it by.
+_known = WeakValueDictionary()
+
+
+def _numbers(storage):
+    """The lines of a storage's repr."""
+    values = storage.tolist()
+    if len(values) > 1000:
+        values = [*values[:500], "...", *values[-500:]]
+    return "".join(f" {v}\n" for v in values)
+
+
+class UntypedStorage:
+    """Memory, as bytes. Tensors over the same memory have the same one."""
+
+    def __new__(cls, *args, device=None):
+        if len(args) > 1:
+            raise TypeError(f"UntypedStorage() takes one size or sequence, not {len(args)}")
+        what = args[0] if args else 0
+        if isinstance(what, int):
+            if what < 0:
+                raise RuntimeError(f"UntypedStorage() needs a size of at least 0, not {what}")
+            made = _C.ops["empty"]((what,), dtype=_uint8, device=device)
+        else:
+            made = _C.tensor(list(what), dtype=_uint8, device=device)
+        return storage_of(made)
+
+    def nbytes(self):
+        return self._bytes.numel()
+
+    size = __len__ = nbytes
+
+    def element_size(self):
+        return 1
+
+    def data_ptr(self):
+        return self._bytes.data_ptr()
+
+    @property
+    def device(self):
+        return self._bytes.device
+
+    @property
+    def is_cuda(self):
+        return self._bytes.is_cuda
+
+    @property
+    def _cdata(self):
+        return _C._storage_key(self._bytes)
+
+    def get_device(self):
+        return self._bytes.get_device()
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            if index.step not in (None, 1):
+                raise RuntimeError(
+                    f"Trying to slice with a step of {index.step}, but only a step of 1 is "
+                    "supported"
+                )
+            return storage_of(self._bytes[index].clone())
+        return self._bytes[index].item()
+
+    def __setitem__(self, index, value):
+        self._bytes[index] = value
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def tolist(self):
+        return self._bytes.tolist()
+
+    def fill_(self, value):
+        self._bytes.fill_(value)
+        return self
+
+    def copy_(self, source, non_blocking=False):
+        self._bytes.copy_(source._bytes, non_blocking)
+        return self
+
+    def clone(self):
+        return storage_of(self._bytes.clone())
+
+    def to(self, *, device, non_blocking=False):
+        moved = self._bytes.to(device, non_blocking=non_blocking)
+        return self if moved is self._bytes else storage_of(moved)
+
+    def cpu(self):
+        return self.to(device="cpu")
+
+    def cuda(self, device=None, non_blocking=False):
+        return self.to(device="cuda" if device is None else device, non_blocking=non_blocking)
+
+    def is_shared(self):
+        return self.is_cuda  # as PyTorch answers
+
+    def is_pinned(self, device="cuda"):
+        return False
+
+    def resize_(self, size):
+        if size != self.nbytes():
+            raise NotImplementedError("UntypedStorage.resize_ is not implemented in Tessera yet")
+        return self
+
+    def share_memory_(self):
+        if not self.is_cuda:
+            raise NotImplementedError(
+                "UntypedStorage.share_memory_ is not implemented in Tessera yet"
+            )
+        return self
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        # Under the name PyTorch uses, so that tensors of one deep copy go on sharing memory.
+        copies = memo.setdefault("torch", {})
+        if self._cdata not in copies:
+            copies[self._cdata] = self, self.clone()  # kept, so that the key stays its own
+        return copies[self._cdata][1]
+
+    def __reduce__(self):
+        where = None if self.device.type == "cpu" else str(self.device)
+        return _load_storage, (_C._to_bytes(self._bytes.cpu()), where)
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes()
+
+    def __repr__(self):
+        return (
+            _numbers(self)
+            + f"[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
+        )
+
+
+def storage_of(tensor):
+    """The storage of a tensor."""
+    key = _C._storage_key(tensor)
+    found = _known.get(key)
+    if found is None:
+        found = object.__new__(UntypedStorage)
+        found._bytes = _C._storage_bytes(tensor)
+        _known[key] = found
+    return found
+
+
+def _load_storage(data, device):
+    made = _C._from_bytes(data)
+    return storage_of(made if device is None else made.to(device))
+
+
+class TypedStorage:
+    """A storage seen as numbers of one dtype; PyTorch's older form."""
+
+    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+        self.dtype = _C.get_default_dtype() if dtype is None else dtype
+        if wrap_storage is None:
+            empty = _C.ops["empty"]
+            if args and not isinstance(args[0], int):
+                made = _C.tensor(list(args[0]), dtype=self.dtype, device=device)
+            else:
+                made = empty((args[0] if args else 0,), dtype=self.dtype, device=device)
+            wrap_storage = storage_of(made)
+        self._untyped_storage = wrap_storage
+
+    def untyped(self):
+        return self._untyped_storage
+
+    def _numbers(self):
+        size = len(self)
+        return _C._over_storage(self._untyped_storage._bytes, self.dtype, 0, (size,), (1,))
+
+    def __len__(self):
+        return self.nbytes() // self.element_size()
+
+    size = __len__
+
+    def nbytes(self):
+        return self._untyped_storage.nbytes()
+
+    def element_size(self):
+        return self.dtype.itemsize
+
+    def data_ptr(self):
+        return self._untyped_storage.data_ptr()
+
+    @property
+    def device(self):
+        return self._untyped_storage.device
+
+    @property
+    def is_cuda(self):
+        return self._untyped_storage.is_cuda
+
+    @property
+    def _cdata(self):
+        return self._untyped_storage._cdata
+
+    def get_device(self):
+        return self._untyped_storage.get_device()
+
+    def __getitem__(self, index):
+        found = self._numbers()[index]
+        return found.item() if found.dim() == 0 else found.tolist()
+
+    def __setitem__(self, index, value):
+        self._numbers()[index] = value
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def tolist(self):
+        return self._numbers().tolist()
+
+    def fill_(self, value):
+        self._numbers().fill_(value)
+        return self
+
+    def copy_(self, source, non_blocking=False):
+        self._numbers().copy_(source._numbers(), non_blocking)
+        return self
+
+    def _with(self, untyped):
+        return TypedStorage(wrap_storage=untyped, dtype=self.dtype)
+
+    def clone(self):
+        return self._with(self._untyped_storage.clone())
+
+    def cpu(self):
+        return self._with(self._untyped_storage.cpu())
+
+    def cuda(self, device=None, non_blocking=False):
+        return self._with(self._untyped_storage.cuda(device, non_blocking))
+
+    def is_shared(self):
+        return self._untyped_storage.is_shared()
+
+    def is_pinned(self, device="cuda"):
+        return self._untyped_storage.is_pinned(device)
+
+    def share_memory_(self):
+        self._untyped_storage.share_memory_()
+        return self
+
+    def resize_(self, size):
+        self._untyped_storage.resize_(size * self.element_size())
+        return self
+
+    def __eq__(self, other):
+        return isinstance(other, TypedStorage) and self.data_ptr() == other.data_ptr()
+
+    __hash__ = object.__hash__
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        return self._with(self._untyped_storage.__deepcopy__(memo))
+
+    def __reduce__(self):
+        return _typed, (self._untyped_storage, self.dtype)
+
+    def __repr__(self):
+        return (
+            _numbers(self) + f"[torch.storage.TypedStorage(dtype={self.dtype}, "
+            f"device={self.device}) of size {len(self)}]"
+        )
+
+
+def _typed(untyped, dtype):
+    return TypedStorage(wrap_storage=untyped, dtype=dtype)
+
+
+__getattr__ = module_getattr(__name__)
