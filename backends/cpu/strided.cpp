@@ -99,9 +99,12 @@ void move_block(void* dense, void* strided, int64_t rows, int64_t cols, int64_t 
     case 4:
       return move_block<kGather>(static_cast<uint32_t*>(dense), static_cast<uint32_t*>(strided),
                                  rows, cols, rs, cs);
-    default:
+    case 8:
       return move_block<kGather>(static_cast<uint64_t*>(dense), static_cast<uint64_t*>(strided),
                                  rows, cols, rs, cs);
+    default:
+      return move_block<kGather>(static_cast<c128*>(dense), static_cast<c128*>(strided), rows, cols,
+                                 rs, cs);
   }
 }
 

@@ -296,7 +296,7 @@ bool run_small(const GroupProgram& p) noexcept {
   const int64_t n = p.numel;
   const Operand& out = p.outputs[0].to;
   auto dense = [&](const Operand& o) { return n == 1 || o.strides[0] == 1; };
-  if (!dense(out)) return false;
+  if (!dense(out) || (n > kMaxTile / 2 && in.cls == RegClass::kC128)) return false;
   alignas(64) char tiles[kMaxSources + 1][kMaxTile * 8];
   const void* sources[kMaxSources];
   const ConvertTable& c = converts();

@@ -297,21 +297,23 @@ void make_plan(const GroupProgram& p, void* memory, Plan& plan) {
   carve(b.read_later, p.num_instrs);
   b.slots.free_list = b.free_list;
   choose_visit(p, plan);
-  bool wide = false;
+  size_t widest = 4;
   for (int i = 0; i < p.num_inputs; ++i) {
     plan_operand(p, p.inputs[i], plan, plan.operands[i]);
-    wide |= reg_size(reg_class(p.inputs[i].dtype)) == 8;
+    widest = std::max(widest, reg_size(reg_class(p.inputs[i].dtype)));
   }
   for (int i = 0; i < p.num_outputs; ++i)
     plan_operand(p, p.outputs[i].to, plan, plan.operands[p.num_inputs + i]);
-  for (int i = 0; i < p.num_instrs; ++i) wide |= reg_size(p.instrs[i].result_cls) == 8;
-  for (int i = 0; i < p.num_immediates; ++i) wide |= reg_size(p.immediate_cls[i]) == 8;
+  for (int i = 0; i < p.num_instrs; ++i)
+    widest = std::max(widest, reg_size(p.instrs[i].result_cls));
+  for (int i = 0; i < p.num_immediates; ++i)
+    widest = std::max(widest, reg_size(p.immediate_cls[i]));
   b.find_uses();
   b.place_constants();
   for (int i = 0; i < p.num_instrs; ++i) b.add_instr(i);
   b.add_stores();
   plan.num_slots = b.slots.used;
-  plan.slot_bytes = wide ? 8 : 4;
+  plan.slot_bytes = static_cast<int32_t>(widest);
   cut_tiles(p, plan);
 }
 

@@ -3,7 +3,7 @@
 
 namespace tessera {
 
-TS_BODY(copy, "t", 't', 0, (TS_ALL), return a;)
+TS_BODY(copy, "t", 't', 0, (TS_ALL, TS_COMPLEX), return a;)
 
 TS_OP({
     .schema = "copy_(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
