@@ -164,9 +164,9 @@ def test_storages():
     assert x.tolist() == [0.0] * 3
     storage.copy_(copied)
     storage[3] = 64
-    assert x.tolist() == [2.0, 2.0, 3.0]
+    assert x.tolist() == [4.0, 2.0, 3.0]
     typed = x.storage()
-    assert typed.tolist() == [2.0, 2.0, 3.0] and len(typed) == 3 and typed[1] == 2.0
+    assert typed.tolist() == [4.0, 2.0, 3.0] and len(typed) == 3 and typed[1] == 2.0
     typed[0] = 9
     assert x[0].item() == 9.0 and typed.dtype == torch.float32 and typed.nbytes() == 12
     assert typed.data_ptr() == x.data_ptr() and again(typed).tolist() == typed.tolist()
