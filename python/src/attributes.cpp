@@ -38,7 +38,7 @@ TS_GET(base, [&] {
 }())
 TS_GET(grad, [&] {
   autograd::Meta* m = autograd::try_meta(t);
-  return wrap(m ? m->grad : TensorBase());
+  return wrap(m ? m->grad_slot() : TensorBase());
 }())
 TS_GET(grad_fn, wrap_node(autograd::grad_fn(t)))
 
@@ -98,7 +98,7 @@ int set_grad(PyObject* o, PyObject* value, void*) {
   return guarded_set([&] {
     const TensorBase& t = unwrap(o);
     if (!value || value == Py_None) {
-      if (autograd::Meta* m = autograd::try_meta(t)) m->grad = TensorBase();
+      if (autograd::Meta* m = autograd::try_meta(t)) m->grad_slot() = TensorBase();
       return;
     }
     if (!is_tensor(value))
@@ -114,7 +114,7 @@ int set_grad(PyObject* o, PyObject* value, void*) {
              " for a tensor on ", t.device());
     TS_CHECK(g.sizes() == t.sizes(), "assigned grad has data of a different size: ", g.sizes(),
              " for a tensor of ", t.sizes());
-    autograd::meta_of(t).grad = g;
+    autograd::meta_of(t).grad_slot() = g;
   });
 }
 

@@ -43,8 +43,8 @@ Grads read_tensors(PyObject* o, const char* what, bool optional) {
 void accumulate(const Grads& inputs, Grads&& grads) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!grads[i].defined()) continue;
-    autograd::Meta& m = autograd::meta_of(inputs[i]);
-    m.grad = m.grad.defined() ? call_op("add", {Value(m.grad), Value(grads[i])}) : grads[i];
+    TensorBase& slot = autograd::meta_of(inputs[i]).grad_slot();
+    slot = slot.defined() ? call_op("add", {Value(slot), Value(grads[i])}) : grads[i];
   }
 }
 

@@ -81,6 +81,8 @@ void fill(nb::module_& m) {
   bind_cuda(m);
   bind_fuse(m);
   bind_records(m);
+  bind_hooks(m);
+  add_function_node(module);
   bind_modes(m);
   bind_printing(m);
 }

@@ -86,6 +86,12 @@ PyObject* wrap_node(Ref<Node> node) {
   return reinterpret_cast<PyObject*>(o);
 }
 
+Ref<Node> unwrap_node(PyObject* o) {
+  if (Py_TYPE(o) != g_node_type)
+    throw raise_python(PyExc_TypeError, "expected a node of a graph, not %s", Py_TYPE(o)->tp_name);
+  return reinterpret_cast<NodeObject*>(o)->node;
+}
+
 void init_node_type(PyObject* module) {
   g_node_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
   if (PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(g_node_type)) < 0)

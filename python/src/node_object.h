@@ -6,6 +6,8 @@
 namespace tessera::python {
 
 PyObject* wrap_node(Ref<autograd::Node> node);  // None for null
+Ref<autograd::Node> unwrap_node(PyObject* o);   // raises TypeError for anything else
+void add_function_node(PyObject* module);
 void init_node_type(PyObject* module);
 
 }  // namespace tessera::python

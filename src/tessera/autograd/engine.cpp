@@ -1,12 +1,16 @@
 // Runs a graph backwards: iteratively, later nodes first, each once all its gradients are there.
 #include <algorithm>
+#include <cstring>
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "tessera/autograd/node.h"
+#include "tessera/fuse/stream.h"
 #include "tessera/gen/binary.h"
+#include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
+#include "tessera/gen/reduce.h"
 
 namespace tessera::autograd {
 
@@ -22,6 +26,71 @@ struct Waiting {
   Grads grads;
 };
 
+// What hooks make of the gradients that arrive at a node.
+void run_tensor_hooks(Node& node, Grads& grads) {
+  if (!node.hooks) return;
+  // Copied: a hook may remove itself.
+  auto tensors = node.hooks->tensors;
+  for (auto& h : tensors) {
+    TensorBase& g = grads[h.output];
+    if (!g.defined()) continue;
+    TensorBase other = h.call(g);
+    if (other.defined()) g = std::move(other);
+  }
+  for (auto& r : node.hooks->retained) {
+    const TensorBase& g = grads[r.output];
+    if (g.defined()) *r.grad = r.grad->defined() ? op::add(*r.grad, g, Scalar(1)) : g;
+  }
+}
+
+std::string where_made(const Node& node) {
+  if (!node.trace) return ", which was made before anomaly detection was on";
+  if (!node.trace->stack.empty())
+    return cat(". Traceback of the forward call that made it:\n", node.trace->stack);
+  std::string line = node.trace->source.text();
+  return line.empty() ? "" : cat(", called at ", line);
+}
+
+void check_nan(const Node& node, const Grads& grads) {
+  GradMode off(false);
+  for (size_t i = 0; i < grads.size(); ++i) {
+    const TensorBase& g = grads[i];
+    if (!g.defined() || g.device().is_meta()) continue;
+    TensorBase same = op::sum(op::eq(g, g));
+    TensorBase host = op::_to_device(same, Device{});
+    fuse::ensure_readable(host, fuse::Reason::kHostRead);
+    int64_t count;
+    std::memcpy(&count, host.raw(), sizeof count);
+    TS_CHECK(count == g.numel(), "Function '", node.name(), "' returned nan values in its ", i,
+             "th output", where_made(node));
+  }
+}
+
+Grads apply_node(Node& node, Grads&& grads) {
+  if (node.hooks) {
+    auto before = node.hooks->before;
+    for (auto& h : before) h.call(grads);
+  }
+  bool observed = node.hooks && !node.hooks->after.empty();
+  Grads outputs = observed ? grads : Grads();
+  Grads made;
+  if (!anomaly().enabled) [[likely]] {
+    made = node.apply(std::move(grads));
+  } else {
+    try {
+      made = node.apply(std::move(grads));
+    } catch (const Error& e) {
+      raise(e.kind(), cat(e.what(), "\nError detected in ", node.name(), where_made(node)));
+    }
+    if (anomaly().check_nan) check_nan(node, made);
+  }
+  if (observed) {
+    auto after = node.hooks->after;
+    for (auto& h : after) h.call(made, outputs);
+  }
+  return made;
+}
+
 class Engine {
  public:
   Engine(bool retain_graph, std::span<const TensorBase> inputs) : retain_graph_(retain_graph) {
@@ -33,7 +102,33 @@ class Engine {
     }
   }
 
+  // Which nodes lead to what is asked for: all of them without inputs. Iteratively, children first.
+  void find_needed(std::span<const Edge> roots) {
+    if (captures_.empty()) return;
+    for (const Edge& e : captures_) needed_[e.node.get()] = true;
+    std::unordered_set<Node*> seen;
+    std::vector<std::pair<Node*, size_t>> stack;
+    for (const Edge& r : roots)
+      if (seen.insert(r.node.get()).second) stack.emplace_back(r.node.get(), 0);
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      if (next < node->next.size()) {
+        Node* child = node->next[next++].node.get();
+        if (child && seen.insert(child).second) stack.emplace_back(child, 0);
+        continue;
+      }
+      bool leads = needed_.contains(node);
+      for (const Edge& e : node->next) leads |= e.node && needed_.contains(e.node.get());
+      if (leads) needed_[node] = true;
+      stack.pop_back();
+    }
+  }
+  bool needed(const Node* n) const {
+    return captures_.empty() || needed_.contains(const_cast<Node*>(n));
+  }
+
   void count(std::span<const Edge> roots) {
+    find_needed(roots);
     std::vector<Node*> stack;
     for (const Edge& r : roots)
       if (waiting_.try_emplace(r.node.get()).second) stack.push_back(r.node.get());
@@ -41,7 +136,7 @@ class Engine {
       Node* n = stack.back();
       stack.pop_back();
       for (const Edge& e : n->next) {
-        if (!e.node) continue;
+        if (!e.node || !needed(e.node.get())) continue;
         auto [it, fresh] = waiting_.try_emplace(e.node.get());
         ++it->second.missing;
         if (fresh) stack.push_back(e.node.get());
@@ -50,13 +145,16 @@ class Engine {
   }
 
   void deliver(const Edge& e, TensorBase grad) {
-    for (size_t i = 0; i < captures_.size(); ++i)
-      if (captures_[i].node == e.node && captures_[i].output == e.output && grad.defined())
-        captured_[i] = captured_[i].defined() ? op::add(captured_[i], grad, Scalar(1)) : grad;
     Waiting& w = waiting_[e.node.get()];
     if (w.grads.empty()) w.grads.resize(e.node->num_outputs);
     TensorBase& slot = w.grads[e.output];
     if (grad.defined()) slot = slot.defined() ? op::add(slot, grad, Scalar(1)) : std::move(grad);
+  }
+
+  void capture(Node* node, const Grads& grads) {
+    for (size_t i = 0; i < captures_.size(); ++i)
+      if (captures_[i].node.get() == node && grads[captures_[i].output].defined())
+        captured_[i] = grads[captures_[i].output];
   }
 
   void run(std::span<const Edge> roots) {
@@ -67,17 +165,21 @@ class Engine {
       Ref<Node> node = ready_.top().node;
       ready_.pop();
       Grads grads = std::move(waiting_[node.get()].grads);
+      run_tensor_hooks(*node, grads);
+      if (!captures_.empty()) capture(node.get(), grads);
       bool any =
           std::any_of(grads.begin(), grads.end(), [](const TensorBase& g) { return g.defined(); });
-      bool accumulate = node->next.empty() && !captures_.empty();  // grad() leaves .grad alone
+      // grad() leaves .grad alone, and does nothing beyond what it was asked for.
+      bool wanted = captures_.empty();
+      for (const Edge& e : node->next) wanted |= e.node && needed(e.node.get());
       Grads out(node->next.size());
-      if (any && !accumulate) {
-        out = node->apply(std::move(grads));
+      if (any && wanted) {
+        out = apply_node(*node, std::move(grads));
         if (!retain_graph_) node->release_saved();
       }
       for (size_t i = 0; i < node->next.size(); ++i) {
         const Edge& e = node->next[i];
-        if (!e.node) continue;
+        if (!e.node || !needed(e.node.get())) continue;
         deliver(e, i < out.size() ? std::move(out[i]) : TensorBase());
         if (--waiting_[e.node.get()].missing == 0) ready_.push({e.node});
       }
@@ -90,6 +192,7 @@ class Engine {
   bool retain_graph_;
   std::vector<Edge> captures_;
   Grads captured_;
+  std::unordered_map<Node*, bool> needed_;
   std::unordered_map<Node*, Waiting> waiting_;
   std::unordered_set<Node*> queued_;  // roots may repeat
   std::priority_queue<Task> ready_;

@@ -41,6 +41,16 @@ void set_requires_grad(const TensorBase& t, bool value) {
   if (is_leaf(t)) t.impl()->requires_grad = value;
 }
 
+void retain_grad(const TensorBase& t) {
+  TS_CHECK(t.requires_grad(), "can't retain_grad on Tensor that has requires_grad=False");
+  if (is_leaf(t)) return;
+  Meta& m = meta_of(t);
+  if (m.retained) return;
+  m.retained = std::make_shared<TensorBase>(std::move(m.grad));
+  Edge e = gradient_edge(t);
+  e.node->make_hooks().retained.push_back({e.output, m.retained});
+}
+
 TensorBase replay(const std::vector<ViewStep>& steps, const TensorBase& base) {
   TensorBase t = base;
   for (const ViewStep& step : steps) {

@@ -36,9 +36,19 @@ std::string backward_name(const std::string& op) {
 
 }  // namespace
 
-Node::Node() : sequence(g_sequence.fetch_add(1, std::memory_order_relaxed)) {}
+Node::Node() : sequence(g_sequence.fetch_add(1, std::memory_order_relaxed)) {
+  bool tracked = graphs_tracked();
+  if (!tracked && !anomaly().enabled) [[likely]]
+    return;
+  trace = std::make_unique<Trace>();
+  trace->source = SourceRef::capture(true);
+  if (anomaly().enabled && describe_stack) trace->stack = describe_stack();
+  trace->tracked = tracked;
+  if (tracked) start_tracking(this);
+}
 
 Node::~Node() {
+  if (trace && trace->tracked) stop_tracking(this);
   if (t_dying) {
     for (Edge& e : next) t_dying->push_back(std::move(e.node));
     return;
@@ -56,6 +66,12 @@ Node::~Node() {
 SavedTensor::SavedTensor(const TensorBase& t, bool is_output) : is_output_(is_output) {
   version_ = t.storage().version.load(std::memory_order_relaxed);
   is_leaf_ = !is_output && t.requires_grad() && is_leaf(t);
+  if (const auto& hooks = current_saved_hooks()) {
+    if (!is_output && t.requires_grad()) edge_ = gradient_edge(t);
+    hooks_ = hooks;
+    packed_ = hooks->pack(alias(t, t.sizes(), t.strides(), t.storage_offset()));
+    return;
+  }
   if (is_leaf_) {
     data_ = t;
     return;
@@ -67,6 +83,17 @@ SavedTensor::SavedTensor(const TensorBase& t, bool is_output) : is_output_(is_ou
 }
 
 TensorBase SavedTensor::unpack(const Node* owner, const char* op_name, uint32_t output) const {
+  auto with_history = [&](TensorBase t) {
+    if (is_output_)
+      set_history(t, Ref<Node>::share(const_cast<Node*>(owner)), output);
+    else if (edge_.node)
+      set_history(t, edge_.node, edge_.output);
+    return t;
+  };
+  if (packed_) {
+    TensorBase t = hooks_->unpack(packed_);
+    return with_history(alias(t, t.sizes(), t.strides(), t.storage_offset()));
+  }
   uint32_t now = data_.storage().version.load(std::memory_order_relaxed);
   TS_CHECK(
       now == version_,
@@ -77,12 +104,7 @@ TensorBase SavedTensor::unpack(const Node* owner, const char* op_name, uint32_t 
       " instead. Hint: enable anomaly detection to find the operation that failed to compute its "
       "gradient, with torch.autograd.set_detect_anomaly(True).");
   if (is_leaf_) return data_;
-  TensorBase t = alias(data_, data_.sizes(), data_.strides(), data_.storage_offset());
-  if (is_output_)
-    set_history(t, Ref<Node>::share(const_cast<Node*>(owner)), output);
-  else if (edge_.node)
-    set_history(t, edge_.node, edge_.output);
-  return t;
+  return with_history(alias(data_, data_.sizes(), data_.strides(), data_.storage_offset()));
 }
 
 bool saves_argument(const Op& op, Args args, size_t i) {
@@ -168,6 +190,13 @@ void OpNode::release_saved() {
   for (SavedTensor& s : results_) s.reset();
 }
 
+int64_t OpNode::saved_bytes() const {
+  int64_t total = 0;
+  for (const Slot& s : slots_) total += s.saved.bytes();
+  for (const SavedTensor& s : results_) total += s.bytes();
+  return total;
+}
+
 Grads OpNode::apply(Grads&& grads) {
   TS_CHECK(!released_,
            "Trying to backward through the graph a second time (or directly access saved tensors "
@@ -223,17 +252,17 @@ AccumulateGrad::~AccumulateGrad() { meta_of(leaf_).accumulator = nullptr; }
 
 Grads AccumulateGrad::apply(Grads&& grads) {
   if (!grads[0].defined()) return {};
-  Meta& m = meta_of(leaf_);
+  TensorBase& slot = meta_of(leaf_).grad_slot();
   TensorBase g = std::move(grads[0]);
   if (grad_enabled()) {
-    m.grad = m.grad.defined() ? op::add(m.grad, g, Scalar(1)) : g;
-  } else if (m.grad.defined()) {
-    op::add_(m.grad, g, Scalar(1));
+    slot = slot.defined() ? op::add(slot, g, Scalar(1)) : g;
+  } else if (slot.defined()) {
+    op::add_(slot, g, Scalar(1));
   } else {
     // Taken over if nobody else holds it; a gradient that others hold too, or that is laid out
     // unlike the leaf (an expanded one repeats its elements), is copied.
     bool alone = g.ref()->use_count() == 1 && !g.impl()->is_view;
-    m.grad = alone && g.strides() == leaf_.strides() ? g : op::clone(g);
+    slot = alone && g.strides() == leaf_.strides() ? g : op::clone(g);
   }
   return {};
 }

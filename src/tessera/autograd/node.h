@@ -2,6 +2,8 @@
 #pragma once
 #include <vector>
 
+#include "tessera/autograd/hooks.h"
+#include "tessera/base/source.h"
 #include "tessera/ops/call.h"
 
 namespace tessera::autograd {
@@ -13,7 +15,12 @@ struct Edge {
   uint32_t output = 0;  // which of the node's results
 };
 
-using Grads = std::vector<TensorBase>;
+// Where a node was made; only in anomaly mode, or while graphs are tracked.
+struct Trace {
+  SourceRef source;
+  std::string stack;
+  bool tracked = false;
+};
 
 class Node : public RefCounted {
  public:
@@ -25,10 +32,18 @@ class Node : public RefCounted {
   virtual const char* name() const = 0;
   // Frees what was saved for backward; a second backward then raises.
   virtual void release_saved() {}
+  virtual int64_t saved_bytes() const { return 0; }
 
   std::vector<Edge> next;
   uint32_t num_outputs = 1;
   uint64_t sequence;  // order of creation: later ones run first
+  std::unique_ptr<Hooks> hooks;
+  std::unique_ptr<Trace> trace;
+
+  Hooks& make_hooks() {
+    if (!hooks) hooks = std::make_unique<Hooks>();
+    return *hooks;
+  }
 };
 
 // A tensor kept for backward, with the version it had.
@@ -39,11 +54,14 @@ class SavedTensor {
   SavedTensor(const TensorBase& t, bool is_output);
   // Raises when it was modified since; `owner` is the node for its own outputs.
   TensorBase unpack(const Node* owner, const char* op_name, uint32_t output = 0) const;
-  bool defined() const { return data_.defined(); }
+  bool defined() const { return data_.defined() || packed_; }
+  int64_t bytes() const { return data_.defined() ? static_cast<int64_t>(data_.nbytes()) : 0; }
   void reset() { *this = SavedTensor(); }
 
  private:
   TensorBase data_;
+  std::shared_ptr<void> packed_;  // in the place of data_, by saved_tensors_hooks
+  std::shared_ptr<SavedHooks> hooks_;
   Edge edge_;
   uint32_t version_ = 0;
   bool is_output_ = false;
@@ -60,6 +78,7 @@ class OpNode final : public Node {
   Grads apply(Grads&& grads) override;
   const char* name() const override { return name_.c_str(); }
   void release_saved() override;
+  int64_t saved_bytes() const override;
   // Called once the results are there: what backward has to know of them.
   void note_results(std::span<const TensorBase> results);
 
@@ -107,15 +126,20 @@ struct ViewStep {
 
 struct Meta final : AutogradMeta {
   TensorBase grad;
-  Edge grad_fn;                 // node null for leaves
-  Node* accumulator = nullptr;  // borrowed; the node clears it when it dies
+  std::shared_ptr<TensorBase> retained;  // of a result whose gradient is kept; in the place of grad
+  Edge grad_fn;                          // node null for leaves
+  Node* accumulator = nullptr;           // borrowed; the node clears it when it dies
   // Views: base without its own base, the steps from it, and the version grad_fn was made for.
   TensorBase base;
   std::vector<ViewStep> steps;
   uint32_t view_version = 0;
 
   bool base_requires_grad() const override;
+  TensorBase& grad_slot() { return retained ? *retained : grad; }
 };
+
+// x.retain_grad(): a result keeps its gradient too.
+void retain_grad(const TensorBase& t);
 
 Meta& meta_of(const TensorBase& t);  // made on demand
 Meta* try_meta(const TensorBase& t);
@@ -147,6 +171,10 @@ class GradMode {
 
 // Sums `grad` over what broadcasting added, converts it to `dtype` and moves it to `device`.
 TensorBase fit_gradient(TensorBase grad, const Dims& shape, DType dtype, Device device);
+
+// Called by nodes that hooks.h tracks.
+void start_tracking(const Node* node);
+void stop_tracking(const Node* node);
 
 // The engine. `inputs` empty: accumulate into leaves; else return the gradients of the inputs.
 Grads run_backward(std::span<const TensorBase> roots, std::span<const TensorBase> root_grads,

@@ -41,10 +41,10 @@ class Tensor : public TensorBase {
   // Undefined as long as there is none.
   Tensor grad() const {
     autograd::Meta* m = autograd::try_meta(*this);
-    return m ? Tensor(m->grad) : Tensor();
+    return m ? Tensor(m->grad_slot()) : Tensor();
   }
   void zero_grad() const {
-    if (autograd::Meta* m = autograd::try_meta(*this)) m->grad = TensorBase();
+    if (autograd::Meta* m = autograd::try_meta(*this)) m->grad_slot() = TensorBase();
   }
   bool is_leaf() const { return autograd::is_leaf(*this); }
   Tensor detach() const { return Tensor(alias(*this, sizes(), strides(), storage_offset())); }

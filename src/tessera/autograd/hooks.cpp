@@ -1,0 +1,92 @@
+#include "tessera/autograd/hooks.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <unordered_set>
+
+#include "tessera/autograd/node.h"
+
+namespace tessera::autograd {
+
+std::string (*describe_stack)() = nullptr;
+
+namespace {
+
+thread_local std::vector<std::shared_ptr<SavedHooks>> t_saved_hooks;
+std::atomic<uint64_t> g_hook_id{1};
+
+struct Tracker {
+  std::atomic<bool> on{false};
+  std::mutex mutex;
+  std::unordered_set<const Node*> nodes;
+};
+Tracker& tracker() {
+  static Tracker* t = new Tracker;
+  return *t;
+}
+
+template <class List>
+bool erase_id(List& list, uint64_t id) {
+  return std::erase_if(list, [id](const auto& h) { return h.id == id; }) > 0;
+}
+
+}  // namespace
+
+bool Hooks::remove(uint64_t id) {
+  return erase_id(tensors, id) || erase_id(before, id) || erase_id(after, id);
+}
+
+uint64_t new_hook_id() { return g_hook_id.fetch_add(1, std::memory_order_relaxed); }
+
+void push_saved_hooks(std::shared_ptr<SavedHooks> hooks) {
+  t_saved_hooks.push_back(std::move(hooks));
+}
+void pop_saved_hooks() {
+  TS_ASSERT(!t_saved_hooks.empty());
+  t_saved_hooks.pop_back();
+}
+const std::shared_ptr<SavedHooks>& current_saved_hooks() {
+  static const std::shared_ptr<SavedHooks> none;
+  return t_saved_hooks.empty() ? none : t_saved_hooks.back();
+}
+
+Anomaly& anomaly() {
+  thread_local Anomaly state;
+  return state;
+}
+
+void track_graphs(bool on) { tracker().on.store(on, std::memory_order_relaxed); }
+bool graphs_tracked() { return tracker().on.load(std::memory_order_relaxed); }
+
+void start_tracking(const Node* node) {
+  std::lock_guard lock(tracker().mutex);
+  tracker().nodes.insert(node);
+}
+void stop_tracking(const Node* node) {
+  std::lock_guard lock(tracker().mutex);
+  tracker().nodes.erase(node);
+}
+
+std::vector<LiveNodes> live_graphs() {
+  std::map<std::pair<std::string, std::string>, LiveNodes> groups;
+  {
+    std::lock_guard lock(tracker().mutex);
+    for (const Node* n : tracker().nodes) {
+      std::string source = n->trace ? n->trace->source.text() : "";
+      LiveNodes& g = groups[{n->name(), source}];
+      g.name = n->name();
+      g.source = source;
+      ++g.count;
+      g.saved_bytes += n->saved_bytes();
+    }
+  }
+  std::vector<LiveNodes> out;
+  for (auto& [key, g] : groups) out.push_back(std::move(g));
+  std::sort(out.begin(), out.end(), [](const LiveNodes& a, const LiveNodes& b) {
+    return std::tie(a.saved_bytes, a.count) > std::tie(b.saved_bytes, b.count);
+  });
+  return out;
+}
+
+}  // namespace tessera::autograd
