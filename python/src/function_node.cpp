@@ -88,13 +88,14 @@ class FunctionNode final : public autograd::Node {
       TensorBase g = i < grads.size() ? grads[i] : TensorBase();
       const Geometry& o = outputs_[i];
       if (!g.defined() && zeros) {
-        Value args[] = {Value(o.sizes), Value(o.dtype), Value(o.device)};
         g = new_empty(o.sizes, o.dtype, o.device);
         fill(g, Scalar(0));
       }
       PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i), wrap(std::move(g)));
     }
-    PyRef result(checked(PyObject_CallMethod(context_.get(), "_run_backward", "O", given.get())));
+    PyRef self(wrap_node(Ref<autograd::Node>::share(this)));
+    PyRef result(checked(
+        PyObject_CallMethod(context_.get(), "_run_backward", "OO", given.get(), self.get())));
     return read_result(result.get());
   }
 

@@ -170,11 +170,6 @@ def _record_stream(self, stream):
     _C._record_stream(self, stream)
 
 
-def _retain_grad(self):
-    if not self.is_leaf:
-        raise NotImplementedError("Tensor.retain_grad is not implemented in Tessera yet")
-
-
 _TITLES = {
     _C.dtypes[name]: title
     for name, title in (
@@ -210,4 +205,3 @@ Tensor.expand_as = _expand_as
 Tensor.type_as = _type_as
 Tensor.is_set_to = _is_set_to
 Tensor.record_stream = _record_stream
-Tensor.retain_grad = _retain_grad

@@ -3,6 +3,14 @@
 from .. import _C
 from .._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .._missing import module_getattr
+from . import graph
+from .anomaly_mode import (
+    detect_anomaly,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_detect_anomaly,
+)
+from .function import Function
 
 Variable = _C.Tensor
 

@@ -1,6 +1,109 @@
-"""The nodes of graphs."""
+"""The nodes of graphs: hooks, what is saved, and which graphs are alive."""
 
+from .. import _C
 from .._C import Node as Node
 from .._missing import module_getattr
+
+
+class _Handle:
+    """Takes a hook off its node."""
+
+    def __init__(self, node, id):
+        self._node, self.id = node, id
+
+    def remove(self):
+        if self._node is not None:
+            _C._remove_hook(self._node, self.id)
+            self._node = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.remove()
+
+
+def _tensor_hook(self, hook):
+    """Calls hook(grad) when the gradient is there; what it returns takes its place."""
+    return _Handle(*self._register_hook(hook))
+
+
+def _post_accumulate_hook(self, hook):
+    """Calls hook(tensor) once its gradient was added to .grad."""
+    return _Handle(*self._register_post_accumulate_grad_hook(hook))
+
+
+def _node_hook(self, hook):
+    """Calls hook(grad_inputs, grad_outputs) after the node has run."""
+    return _Handle(self, _C._node_hook(self, hook, False))
+
+
+def _node_prehook(self, hook):
+    """Calls hook(grad_outputs) before the node runs."""
+    return _Handle(self, _C._node_hook(self, hook, True))
+
+
+_C.Tensor.register_hook = _tensor_hook
+_C.Tensor.register_post_accumulate_grad_hook = _post_accumulate_hook
+Node.register_hook = _node_hook
+Node.register_prehook = _node_prehook
+
+
+class saved_tensors_hooks:
+    """Within it, pack(tensor) is kept for backward instead of the tensor, and unpack gives it back."""
+
+    def __init__(self, pack_hook, unpack_hook):
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self):
+        _C._push_saved_hooks(self.pack_hook, self.unpack_hook)
+        return self
+
+    def __exit__(self, *unused):
+        _C._pop_saved_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Within it, what is saved for backward waits in host memory."""
+
+    def __init__(self, pin_memory=False, device_type="cuda"):
+        def pack(tensor):
+            return tensor.device, tensor.cpu()
+
+        def unpack(packed):
+            device, tensor = packed
+            return tensor.to(device)
+
+        super().__init__(pack, unpack)
+
+
+class track_graphs:
+    """Within it, new nodes are listed by live_graphs() for as long as they live."""
+
+    def __enter__(self):
+        _C._track_graphs(True)
+        return self
+
+    def __exit__(self, *unused):
+        _C._track_graphs(False)
+
+
+def live_graphs():
+    """What is alive of the graphs made while tracked: (operator, line, nodes, saved bytes), the
+    most bytes first. A list of losses that keeps its graphs shows here with the line it came from.
+    """
+    return _C._live_graphs()
+
+
+def get_gradient_edge(tensor):
+    """Where a tensor's gradient goes."""
+    from typing import NamedTuple
+
+    class GradientEdge(NamedTuple):
+        node: object
+        output_nr: int
+
+    return GradientEdge(tensor.grad_fn, tensor.output_nr)
+
 
 __getattr__ = module_getattr(__name__)
