@@ -354,3 +354,37 @@ def run(torch, case, device="cpu"):
         "grads": grads,
         "buffers": {n: fingerprint(b) for n, b in layer.named_buffers()},
     }
+
+
+# Calls of nn.init on a fresh tensor w of this shape, after seed 3.
+INITS = [
+    ("uniform_(w)", (4, 5)),
+    ("uniform_(w, -2.0, 3.0)", (4, 5)),
+    ("normal_(w, 1.0, 2.0)", (4, 5)),
+    ("normal_(w)", (7, 9)),
+    ("trunc_normal_(w, 0.1, 0.5, -0.4, 0.6)", (4, 5)),
+    ("constant_(w, 0.3)", (4, 5)),
+    ("ones_(w)", (4,)),
+    ("zeros_(w)", (4,)),
+    ("eye_(w)", (4, 5)),
+    ("dirac_(w)", (4, 3, 3, 3)),
+    ("dirac_(w, 2)", (4, 2, 3)),
+    ("xavier_uniform_(w)", (4, 5)),
+    ("xavier_normal_(w, 2.0)", (4, 5, 3)),
+    ("kaiming_uniform_(w, a=1, mode='fan_out')", (4, 5, 3)),
+    ("kaiming_normal_(w, nonlinearity='relu')", (4, 5)),
+    ("orthogonal_(w)", (4, 4)),
+    ("orthogonal_(w, 2.0)", (3, 8)),
+    ("orthogonal_(w)", (8, 3)),
+    ("sparse_(w, 0.5)", (6, 4)),
+]
+
+
+def run_init(torch, call, shape):
+    from importlib import import_module
+
+    names = dict(vars(import_module(torch.__name__ + ".nn.init")))
+    torch.manual_seed(3)
+    w = names["w"] = torch.empty(*shape)
+    eval(call, names)
+    return fingerprint(w)

@@ -1,4 +1,4 @@
-"""Records what PyTorch's layers do, for test_nn_layers.py: parameters, outputs and gradients.
+"""Records what PyTorch's layers do, for the tests of nn: parameters, outputs and gradients.
 
     python3 tests/python/record_layers.py tests/python/data/layers.json
 
@@ -10,7 +10,7 @@ import sys
 import warnings
 
 import torch
-from layers import CASES, key, run
+from layers import CASES, INITS, key, run, run_init
 
 
 def rounded(value):
@@ -30,6 +30,8 @@ def main():
     for case in CASES:
         if not case[2].get("new"):
             recorded[key(case)] = rounded(run(torch, case))
+    for call, shape in INITS:
+        recorded[f"init {call} {shape}"] = rounded(run_init(torch, call, shape))
     with open(sys.argv[1], "w", encoding="ascii") as file:
         file.write("{\n")
         file.write(",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in recorded.items()))

@@ -99,7 +99,9 @@ class ConvertMixin:
 
     def to_empty(self, *, device, recurse=True):
         """Moves without copying: the values are whatever the memory holds."""
-        return self._apply(lambda t: _C.ops["empty_like"](t, device=device), recurse=recurse)
+        import tessera as torch
+
+        return self._apply(lambda t: torch.empty_like(t, device=device), recurse=recurse)
 
     def cuda(self, device=None):
         return self._apply(lambda t: t.cuda(device))

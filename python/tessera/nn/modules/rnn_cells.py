@@ -11,6 +11,8 @@ from .module import Module
 
 
 class RNNCellBase(Module):
+    """Parameters and checks of a step."""
+
     __constants__ = ["input_size", "hidden_size", "bias"]
 
     def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
