@@ -1,6 +1,5 @@
 // torch.tensor(data) and Tensor(...): tensors from Python's values.
-#include <cstring>
-
+#include "data_reader.h"
 #include "methods.h"
 #include "numbers.h"
 #include "slots.h"
@@ -10,115 +9,6 @@
 namespace tessera::python {
 
 namespace {
-
-constexpr struct {
-  const char* name;
-  DType dtype;
-} kNumPyScalars[] = {
-    {"bool", DType::kBool},
-    {"uint8", DType::kUInt8},
-    {"int8", DType::kInt8},
-    {"int16", DType::kInt16},
-    {"int32", DType::kInt32},
-    {"int64", DType::kInt64},
-    {"float16", DType::kFloat16},
-    {"float32", DType::kFloat32},
-    {"float64", DType::kFloat64},
-    {"complex64", DType::kComplex64},
-    {"complex128", DType::kComplex128},
-};
-
-// The dtype that a number has by itself; false for what is no number.
-bool dtype_of_number(PyObject* o, DType& out) {
-  const char* name = Py_TYPE(o)->tp_name;
-  if (!std::strncmp(name, "numpy.", 6)) {
-    size_t length = std::strcspn(name + 6, "_");
-    for (const auto& known : kNumPyScalars) {
-      if (std::strlen(known.name) != length || std::strncmp(name + 6, known.name, length)) continue;
-      out = known.dtype;
-      return true;
-    }
-  }
-  if (is_tensor(o)) {
-    out = unwrap(o).dtype();
-    return unwrap(o).dim() == 0;
-  }
-  Scalar s;
-  if (!read_number(o, s)) return false;
-  out = s.dtype();
-  return true;
-}
-
-bool is_list(PyObject* o) {
-  return PyList_Check(o) || PyTuple_Check(o) ||
-         (PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyByteArray_Check(o));
-}
-
-bool is_zero_dim_tensor(PyObject* o) { return is_tensor(o) && unwrap(o).dim() == 0; }
-
-// Shape and dtype of nested sequences, read off their first elements and the rest checked in
-// fill().
-class Reader {
- public:
-  explicit Reader(PyObject* data) {
-    PyRef at = PyRef::borrow(data);
-    while (is_list(at.get()) && !is_zero_dim_tensor(at.get())) {
-      Py_ssize_t n = PySequence_Size(at.get());
-      if (n < 0) throw PythonError{};
-      sizes.push_back(n);
-      TS_CHECK_VALUE(sizes.size() <= 128, "too many dimensions: the data contains itself?");
-      if (n == 0) break;
-      at = PyRef(checked(PySequence_GetItem(at.get(), 0)));
-    }
-  }
-
-  DType infer(PyObject* data, size_t dim) {
-    DType t = default_dtype();
-    if (dim == sizes.size()) {
-      if (!dtype_of_number(data, t))
-        throw raise_python(PyExc_TypeError, "new(): invalid data type '%s'",
-                           Py_TYPE(data)->tp_name);
-      return t;
-    }
-    bool first = true;
-    each(data, dim, [&](PyObject* item) {
-      DType one = infer(item, dim + 1);
-      t = first ? one : promote(t, one);
-      first = false;
-    });
-    return t;
-  }
-
-  char* fill(PyObject* data, size_t dim, char* at, DType dtype) {
-    if (dim < sizes.size()) {
-      each(data, dim, [&](PyObject* item) { at = fill(item, dim + 1, at, dtype); });
-      return at;
-    }
-    Scalar s;
-    if (is_zero_dim_tensor(data))
-      s = item_of(unwrap(data));
-    else if (!read_number(data, s))
-      throw raise_python(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(data)->tp_name);
-    store_element(at, dtype, s);
-    return at + itemsize(dtype);
-  }
-
-  Dims sizes;
-
- private:
-  template <class Work>
-  void each(PyObject* data, size_t dim, Work&& work) {
-    if (!is_list(data) || is_zero_dim_tensor(data))
-      throw raise_python(PyExc_TypeError, "expected a sequence at dim %zu, not %s", dim,
-                         Py_TYPE(data)->tp_name);
-    PyRef items(checked(PySequence_Fast(data, "expected a sequence")));
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
-    if (n != sizes[dim])
-      throw raise_python(PyExc_ValueError, "expected sequence of length %lld at dim %zu (got %zd)",
-                         static_cast<long long>(sizes[dim]), dim, n);
-    for (Py_ssize_t i = 0; i < n; ++i) work(PySequence_Fast_GET_ITEM(items.get(), i));
-  }
-};
 
 TensorBase placed(TensorBase t, const DType* dtype, const Device* device, bool copy) {
   return converted(t, dtype ? *dtype : t.dtype(), device ? *device : t.device(), false, copy);
@@ -134,11 +24,18 @@ struct Options {
 };
 
 void read_options(const char* function, const Arguments& args, Options& out) {
-  PyObject* o[5];
-  bind_arguments(function, {"data", "dtype", "device", "requires_grad", "pin_memory"}, args, o);
+  PyObject* o[6];
+  if (args.count > 1)
+    throw raise_python(PyExc_TypeError, "%s() takes 1 positional argument but %zd were given",
+                       function, args.count);
+  bind_arguments(function, {"data", "dtype", "device", "requires_grad", "pin_memory", "names"},
+                 args, o);
   if (!o[0])
-    throw raise_python(PyExc_TypeError, "%s() missing 1 required positional argument: \"data\"",
+    throw raise_python(PyExc_TypeError, "%s() missing 1 required positional arguments: \"data\"",
                        function);
+  if (o[5] && o[5] != Py_None)
+    throw raise_python(PyExc_NotImplementedError,
+                       "%s(names=...): named tensors are not implemented in Tessera yet", function);
   out.data = o[0];
   if (o[1] && o[1] != Py_None) {
     if (!read_dtype(o[1], out.dtype))
@@ -160,6 +57,14 @@ PyObject* tensor_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObje
   return guarded([&]() -> PyObject* {
     Options o;
     read_options("tensor", {args, n, names}, o);
+    if (is_tensor(o.data) &&
+        PyErr_WarnEx(PyExc_UserWarning,
+                     "To copy construct from a tensor, it is recommended to use "
+                     "sourceTensor.detach().clone() or "
+                     "sourceTensor.detach().clone().requires_grad_(True), rather than "
+                     "torch.tensor(sourceTensor).",
+                     1) < 0)
+      throw PythonError{};
     TensorBase t = is_tensor(o.data)
                        ? placed(detached(unwrap(o.data)), o.dtype_given, o.device_given, true)
                        : tensor_from_data(o.data, o.dtype_given, o.device_given);
@@ -198,10 +103,10 @@ PyMethodDef functions[] = {
 TensorBase tensor_from_data(PyObject* data, const DType* dtype, const Device* device) {
   if (is_tensor(data)) return placed(detached(unwrap(data)), dtype, device, false);
   if (is_array(data)) return placed(tensor_from_buffer(data), dtype, device, true);
-  Reader reader(data);
-  DType found = dtype ? *dtype : reader.infer(data, 0);
-  TensorBase t = new_empty(reader.sizes, found, Device{});
-  reader.fill(data, 0, t.raw(), found);
+  DataReader reader(data);
+  DType found = dtype ? *dtype : reader.infer();
+  TensorBase t = new_empty(reader.sizes(), found, Device{});
+  reader.fill(t.raw(), found);
   return placed(std::move(t), nullptr, device, false);
 }
 
@@ -218,6 +123,9 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     DType dtype = default_dtype();
     int64_t size;
     if (n == 1 && is_tensor(first)) return wrap_as(type, detached(unwrap(first)));
+    if (n == 1 && !PySequence_Check(first) && !read_int(first, size))
+      throw raise_python(PyExc_TypeError, "new(): data must be a sequence (got %s)",
+                         Py_TYPE(first)->tp_name);
     if (n == 1 && Py_TYPE(first) != size_type && !read_int(first, size))
       return wrap_as(type, tensor_from_data(first, &dtype, nullptr));
     PyObject* sizes = n == 1 && Py_TYPE(first) == size_type ? first : args;

@@ -28,7 +28,8 @@ void add_conversions();
 void add_value_methods();
 void add_autograd(PyObject* module);
 void add_construction(PyObject* module);
-void add_memory_type(PyObject* module);
+void add_buffers(PyObject* module);
 void add_storage(PyObject* module);
+void add_dlpack(PyObject* module);
 
 }  // namespace tessera::python

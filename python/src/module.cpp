@@ -70,8 +70,9 @@ void fill(nb::module_& m) {
   add_shape_methods();
   add_conversions();
   add_value_methods();
-  add_memory_type(module);
+  add_buffers(module);
   add_storage(module);
+  add_dlpack(module);
   add_autograd(module);
   add_construction(module);
   PyRef operators(make_operators());

@@ -8,6 +8,8 @@
 namespace tessera::python {
 
 void add_protocol_slots(std::vector<PyType_Slot>& slots);
+// Python's buffer protocol.
+void add_buffer_slots(std::vector<PyType_Slot>& slots);
 // Reads the records' `operators` words.
 void load_protocol();
 

@@ -170,6 +170,7 @@ void init_tensor_type(PyObject* module) {
       {Py_tp_doc, const_cast<char*>("A strided array of one dtype on one device.")},
   };
   add_protocol_slots(slots);
+  add_buffer_slots(slots);
   slots.push_back({0, nullptr});
   PyType_Spec spec = {"tessera.Tensor", sizeof(TensorObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};

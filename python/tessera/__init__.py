@@ -20,6 +20,7 @@ from ._C import (
     can_cast,
     device,
     dtype,
+    frombuffer,
     get_default_dtype,
     initial_seed,
     is_grad_enabled,
@@ -46,6 +47,7 @@ from ._layout import (
 )
 from . import _tensor
 from ._numpy import from_numpy
+from ._interchange import asarray, from_dlpack
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._functions import (
     allclose,
@@ -69,6 +71,6 @@ newaxis = None
 mark_missing_attributes(Tensor)
 _sys.meta_path.append(StandInFinder)
 # What loads when it is first used, by the file that has it.
-_FILES = {"storage": "UntypedStorage TypedStorage"}
+_FILES = {"storage": "UntypedStorage TypedStorage", "utils.dlpack": "to_dlpack"}
 _LATE = {name: file for file, names in _FILES.items() for name in names.split()}
 __getattr__ = module_getattr(__name__, _LATE)

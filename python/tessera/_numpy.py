@@ -31,9 +31,18 @@ def _numpy(self, *, force=False):
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
+    if self.device.type != "cpu":
+        raise TypeError(
+            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy "
+            "the tensor to host memory first."
+        )
+    if self.dtype == _C.dtypes["bfloat16"]:
+        raise TypeError(
+            "Got unsupported ScalarType BFloat16: NumPy has none. Use Tensor.float() first."
+        )
     import numpy
 
-    return numpy.asarray(self._memory())
+    return numpy.asarray(memoryview(self))
 
 
 def _array(self, dtype=None, copy=None):

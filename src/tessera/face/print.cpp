@@ -12,26 +12,6 @@ namespace tessera {
 
 namespace {
 
-template <class S>
-double imaginary(const S& s) {
-  if constexpr (requires { s.im; })
-    return s.im;
-  else
-    return 0;
-}
-template <class D>
-bool is_meta(const D& d) {
-  if constexpr (requires { d.is_meta(); })
-    return d.is_meta();
-  else
-    return false;
-}
-bool is_complex_dtype(DType t) { return std::string_view(dtype_name(t)).starts_with("complex"); }
-bool is_usual_complex(DType t) {
-  return std::string_view(dtype_name(t)) ==
-         (default_dtype() == DType::kFloat64 ? "complex128" : "complex64");
-}
-
 std::string printed(const char* format, int precision, double v) {
   int size = std::snprintf(nullptr, 0, format, precision, v);
   std::string text(static_cast<size_t>(size) + 1, '\0');
@@ -97,7 +77,7 @@ struct Piece {
 class Printer {
  public:
   Printer(const TensorBase& t, const PrintOptions& options)
-      : o_(options), complex_(is_complex_dtype(t.dtype())) {
+      : o_(options), complex_(is_complex(t.dtype())) {
     summarize_ = static_cast<double>(t.numel()) > o_.threshold;
     Tensor plain = Tensor(alias(t, t.sizes(), t.strides(), t.storage_offset()));
     // Of a large tensor only the edges leave the device.
@@ -113,7 +93,7 @@ class Printer {
     if (t.dim() == 0) {
       piece.value = t.scalar();
       real_.push_back(real_part(piece.value));
-      if (complex_) imaginary_.push_back(Scalar(imaginary(piece.value)));
+      if (complex_) imaginary_.push_back(Scalar(piece.value.im));
       return piece;
     }
     int64_t n = t.sizes()[0], edge = o_.edgeitems;
@@ -153,7 +133,7 @@ class Printer {
   std::string number(const Scalar& s) const {
     std::string text = formatters_[0].text(real_part(s));
     if (!complex_) return text;
-    std::string more = formatters_[1].text(Scalar(imaginary(s)));
+    std::string more = formatters_[1].text(Scalar(s.im));
     more.erase(0, more.find_first_not_of(' '));
     return text + (more[0] == '-' ? "" : "+") + more + "j";
   }
@@ -208,12 +188,12 @@ std::string shape_text(const Dims& d) {
 std::vector<std::string> suffixes_of(const TensorBase& t) {
   std::vector<std::string> all;
   if (!t.device().is_cpu()) all.push_back(cat("device='", t.device(), "'"));
-  bool meta = is_meta(t.device());
+  bool meta = t.device().is_meta();
   bool shown = t.numel() > 0 && !meta;
   if (!shown && (t.dim() != 1 || meta)) all.push_back(cat("size=", shape_text(t.sizes())));
   bool usual = t.dtype() == default_dtype() ||
                (shown && (t.dtype() == DType::kInt64 || t.dtype() == DType::kBool ||
-                          is_usual_complex(t.dtype())));
+                          t.dtype() == complex_dtype(default_dtype())));
   if (!usual) all.push_back(cat("dtype=", t.dtype()));
   if (Ref<autograd::Node> node = autograd::grad_fn(t))
     all.push_back(cat("grad_fn=<", node->name(), ">"));
@@ -226,7 +206,7 @@ std::vector<std::string> suffixes_of(const TensorBase& t) {
 
 std::string contents_text(const TensorBase& t, int64_t indent, const PrintOptions& options) {
   autograd::GradMode off(false);
-  if (is_meta(t.device())) return "...";
+  if (t.device().is_meta()) return "...";
   if (t.numel() == 0) return "[]";
   return Printer(t, options).text(t.dim(), indent);
 }
