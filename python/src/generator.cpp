@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cstring>
 #include <random>
 
 #include "tensor_object.h"
@@ -28,8 +29,15 @@ Device device_of(nb::handle o) {
   return resolve_device(d);
 }
 
+// Of a cuda device the seed and the offset, as PyTorch's 16 bytes; of the CPU the whole generator.
 nb::object get_state(Generator& g) {
   std::lock_guard lock(g.at->mutex);
+  if (g.device.is_cuda()) {
+    TensorBase t = new_empty(Dims{16}, DType::kUInt8, Device{});
+    uint64_t words[2] = {g.at->philox_seed(), g.at->philox_offset()};
+    std::memcpy(t.raw(), words, sizeof words);
+    return nb::steal(wrap(std::move(t)));
+  }
   Dims size{static_cast<int64_t>(Mt19937Generator::state_bytes())};
   TensorBase t = new_empty(size, DType::kUInt8, Device{});
   g.at->get_state(reinterpret_cast<uint8_t*>(t.raw()));

@@ -50,49 +50,47 @@ void replace_all(Grads& grads, PyObject* result, const char* what) {
   }
 }
 
-autograd::Edge edge_of(const TensorBase& t, const char* what) {
-  TS_CHECK(t.requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
-  autograd::Edge e = autograd::gradient_edge(t);
-  TS_ASSERT(e.node, ": ", what);
-  return e;
-}
-
-// The node is kept by the handle: removing a hook must find it.
-PyObject* handle_of(Ref<autograd::Node> node, uint64_t id) {
-  PyRef wrapped(wrap_node(std::move(node)));
-  return checked(Py_BuildValue("(OK)", wrapped.get(), static_cast<unsigned long long>(id)));
+// What takes a hook off again.
+struct HookHandle {
+  std::weak_ptr<autograd::Hooks> hooks;
+  uint64_t id;
+};
+PyObject* handle_of(const std::shared_ptr<autograd::Hooks>& hooks, uint64_t id) {
+  return nb::cast(HookHandle{hooks, id}).release().ptr();
 }
 
 PyObject* register_hook(PyObject* self, const Arguments& args) {
   PyObject* f;
-  bind_arguments("_register_hook", {"hook"}, args, &f);
-  autograd::Edge e = edge_of(unwrap(self), "register_hook");
+  bind_arguments("register_hook", {"hook"}, args, &f);
+  if (!f) throw raise_python(PyExc_TypeError, "register_hook() needs a function");
+  uint32_t output;
+  auto hooks = autograd::hooks_of(unwrap(self), &output);
   uint64_t id = autograd::new_hook_id();
-  auto hook = share_object(f);
-  e.node->make_hooks().tensors.push_back({id, e.output, [hook](const TensorBase& g) {
-                                            PyRef grad(wrap(g));
-                                            PyRef out(call_one(hook.get(), grad.get()));
-                                            return replacement(out.get(), "a hook's result");
-                                          }});
-  return handle_of(e.node, id);
+  hooks->tensors.push_back({id, output, [hook = share_object(f)](const TensorBase& g) {
+                              PyRef grad(wrap(g));
+                              PyRef out(call_one(hook.get(), grad.get()));
+                              return replacement(out.get(), "a hook's result");
+                            }});
+  return handle_of(hooks, id);
 }
 
 // Leaves only: called with the tensor once its gradient was added.
 PyObject* register_post_accumulate(PyObject* self, const Arguments& args) {
   PyObject* f;
-  bind_arguments("_register_post_accumulate_grad_hook", {"hook"}, args, &f);
+  bind_arguments("register_post_accumulate_grad_hook", {"hook"}, args, &f);
+  if (!f) throw raise_python(PyExc_TypeError, "a function is needed");
   const TensorBase& t = unwrap(self);
   TS_CHECK(autograd::is_leaf(t),
            "post accumulate grad hooks cannot be registered on non-leaf tensors");
-  autograd::Edge e = edge_of(t, "register_post_accumulate_grad_hook");
+  uint32_t output;
+  auto hooks = autograd::hooks_of(t, &output);
   uint64_t id = autograd::new_hook_id();
-  auto hook = share_object(f);
-  auto* leaf = static_cast<autograd::AccumulateGrad*>(e.node.get());
-  e.node->make_hooks().after.push_back({id, [hook, leaf](Grads&, const Grads&) {
-                                          PyRef tensor(wrap(leaf->leaf()));
-                                          PyRef out(call_one(hook.get(), tensor.get()));
-                                        }});
-  return handle_of(e.node, id);
+  // The tensor owns the hooks, so it outlives them.
+  hooks->after.push_back({id, [hook = share_object(f), leaf = t.impl()](Grads&, const Grads&) {
+                            PyRef tensor(wrap(TensorBase(Ref<TensorImpl>::share(leaf))));
+                            PyRef out(call_one(hook.get(), tensor.get()));
+                          }});
+  return handle_of(hooks, id);
 }
 
 PyObject* retain_grad(PyObject* self, const Arguments& args) {
@@ -101,25 +99,26 @@ PyObject* retain_grad(PyObject* self, const Arguments& args) {
   Py_RETURN_NONE;
 }
 
-uint64_t node_hook(nb::handle node, nb::handle f, bool before) {
+PyObject* node_hook(nb::handle node, nb::handle f, bool before) {
   Ref<autograd::Node> n = unwrap_node(node.ptr());
+  if (!n->hooks) n->hooks = std::make_shared<autograd::Hooks>();
   uint64_t id = autograd::new_hook_id();
   auto hook = share_object(f.ptr());
   if (before) {
-    n->make_hooks().before.push_back({id, [hook](Grads& outputs) {
-                                        PyRef given(tuple_of(outputs));
-                                        PyRef out(call_one(hook.get(), given.get()));
-                                        replace_all(outputs, out.get(), "prehook");
-                                      }});
+    n->hooks->before.push_back({id, [hook](Grads& outputs) {
+                                  PyRef given(tuple_of(outputs));
+                                  PyRef out(call_one(hook.get(), given.get()));
+                                  replace_all(outputs, out.get(), "prehook");
+                                }});
   } else {
-    n->make_hooks().after.push_back({id, [hook](Grads& inputs, const Grads& outputs) {
-                                       PyRef in(tuple_of(inputs)), given(tuple_of(outputs));
-                                       PyRef out(checked(PyObject_CallFunctionObjArgs(
-                                           hook.get(), in.get(), given.get(), nullptr)));
-                                       replace_all(inputs, out.get(), "hook");
-                                     }});
+    n->hooks->after.push_back({id, [hook](Grads& inputs, const Grads& outputs) {
+                                 PyRef in(tuple_of(inputs)), given(tuple_of(outputs));
+                                 PyRef out(checked(PyObject_CallFunctionObjArgs(
+                                     hook.get(), in.get(), given.get(), nullptr)));
+                                 replace_all(inputs, out.get(), "hook");
+                               }});
   }
-  return id;
+  return handle_of(n->hooks, id);
 }
 
 void push_saved(nb::handle pack, nb::handle unpack) {
@@ -161,13 +160,24 @@ std::string python_stack() {
 
 void bind_hooks(nb::module_& m) {
   autograd::describe_stack = python_stack;
-  add_native_method("_register_hook", register_hook, "");
-  add_native_method("_register_post_accumulate_grad_hook", register_post_accumulate, "");
+  nb::class_<HookHandle>(m, "HookHandle")
+      .def_ro("id", &HookHandle::id)
+      .def("remove",
+           [](HookHandle& h) {
+             if (auto hooks = h.hooks.lock()) hooks->remove(h.id);
+           })
+      .def("__enter__", [](nb::object self) { return self; })
+      .def("__exit__", [](HookHandle& h, nb::args) {
+        if (auto hooks = h.hooks.lock()) hooks->remove(h.id);
+      });
+  add_native_method(
+      "register_hook", register_hook,
+      "Calls hook(grad) when the gradient is there; what it returns takes its place.");
+  add_native_method("register_post_accumulate_grad_hook", register_post_accumulate,
+                    "Calls hook(tensor) once its gradient was added to .grad.");
   add_native_method("retain_grad", retain_grad, "A result keeps its gradient in .grad too.");
-  m.def("_node_hook", node_hook);
-  m.def("_remove_hook", [](nb::handle node, uint64_t id) {
-    Ref<autograd::Node> n = unwrap_node(node.ptr());
-    return n->hooks && n->hooks->remove(id);
+  m.def("_node_hook", [](nb::handle node, nb::handle f, bool before) {
+    return nb::steal(node_hook(node, f, before));
   });
   m.def("_push_saved_hooks", push_saved);
   m.def("_pop_saved_hooks", autograd::pop_saved_hooks);

@@ -63,7 +63,14 @@ from ._tensor_str import set_printoptions
 from . import autograd
 from . import fuse
 from . import nn
-from .amp import autocast
+from .random import default_generator, fork_rng, get_rng_state, set_rng_state
+from .amp import (
+    autocast,
+    get_autocast_dtype,
+    is_autocast_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+)
 
 __version__ = "0.1.0"
 newaxis = None

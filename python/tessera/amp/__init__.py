@@ -33,4 +33,27 @@ class autocast(_Context):
         _C._set_autocast(self.device, *self._before.pop())
 
 
+def is_autocast_enabled(device_type="cuda"):
+    return _C._autocast_enabled(device_type)
+
+
+def get_autocast_dtype(device_type):
+    return _C._autocast_dtype(device_type)
+
+
+def set_autocast_enabled(device_type, enabled=None):
+    """set_autocast_enabled(flag) is cuda's, as in PyTorch."""
+    if enabled is None:
+        device_type, enabled = "cuda", device_type
+    _C._set_autocast(device_type, bool(enabled), _C._autocast_dtype(device_type))
+
+
+def set_autocast_dtype(device_type, dtype):
+    _C._set_autocast(device_type, _C._autocast_enabled(device_type), dtype)
+
+
+def is_autocast_available(device_type):
+    return device_type in ("cpu", "cuda")
+
+
 __getattr__ = module_getattr(__name__)

@@ -11,6 +11,7 @@ from .anomaly_mode import (
     set_detect_anomaly,
 )
 from .function import Function
+from .gradcheck import gradcheck, gradgradcheck
 
 Variable = _C.Tensor
 

@@ -5,52 +5,22 @@ from .._C import Node as Node
 from .._missing import module_getattr
 
 
-class _Handle:
-    """Takes a hook off its node."""
-
-    def __init__(self, node, id):
-        self._node, self.id = node, id
-
-    def remove(self):
-        if self._node is not None:
-            _C._remove_hook(self._node, self.id)
-            self._node = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *unused):
-        self.remove()
-
-
-def _tensor_hook(self, hook):
-    """Calls hook(grad) when the gradient is there; what it returns takes its place."""
-    return _Handle(*self._register_hook(hook))
-
-
-def _post_accumulate_hook(self, hook):
-    """Calls hook(tensor) once its gradient was added to .grad."""
-    return _Handle(*self._register_post_accumulate_grad_hook(hook))
-
-
 def _node_hook(self, hook):
     """Calls hook(grad_inputs, grad_outputs) after the node has run."""
-    return _Handle(self, _C._node_hook(self, hook, False))
+    return _C._node_hook(self, hook, False)
 
 
 def _node_prehook(self, hook):
     """Calls hook(grad_outputs) before the node runs."""
-    return _Handle(self, _C._node_hook(self, hook, True))
+    return _C._node_hook(self, hook, True)
 
 
-_C.Tensor.register_hook = _tensor_hook
-_C.Tensor.register_post_accumulate_grad_hook = _post_accumulate_hook
 Node.register_hook = _node_hook
 Node.register_prehook = _node_prehook
 
 
 class saved_tensors_hooks:
-    """Within it, pack(tensor) is kept for backward instead of the tensor, and unpack gives it back."""
+    """Within it, pack(tensor) is kept for backward in the tensor's place; unpack gives it back."""
 
     def __init__(self, pack_hook, unpack_hook):
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook

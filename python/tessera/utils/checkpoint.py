@@ -39,7 +39,8 @@ def detach_variable(inputs):
     """The inputs cut off from their graph, each wanting a gradient as before."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(
-            f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
+            "Only tuple of tensors is supported. Got Unsupported input type: "
+            + type(inputs).__name__
         )
     out = []
     for item in inputs:

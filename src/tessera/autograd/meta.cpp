@@ -47,8 +47,18 @@ void retain_grad(const TensorBase& t) {
   Meta& m = meta_of(t);
   if (m.retained) return;
   m.retained = std::make_shared<TensorBase>(std::move(m.grad));
+  uint32_t output;
+  auto hooks = hooks_of(t, &output);
+  hooks->retained.push_back({output, m.retained});
+}
+
+std::shared_ptr<Hooks> hooks_of(const TensorBase& t, uint32_t* output) {
+  TS_CHECK(t.requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
   Edge e = gradient_edge(t);
-  e.node->make_hooks().retained.push_back({e.output, m.retained});
+  *output = e.output;
+  if (!e.node->hooks) e.node->hooks = std::make_shared<Hooks>();
+  if (is_leaf(t)) meta_of(t).leaf_hooks = e.node->hooks;
+  return e.node->hooks;
 }
 
 TensorBase replay(const std::vector<ViewStep>& steps, const TensorBase& base) {

@@ -246,7 +246,9 @@ Grads OpNode::apply(Grads&& grads) {
 
 // One node a leaf, as long as some graph leads to it.
 AccumulateGrad::AccumulateGrad(const TensorBase& leaf) : leaf_(leaf) {
-  meta_of(leaf_).accumulator = this;
+  Meta& m = meta_of(leaf_);
+  m.accumulator = this;
+  hooks = m.leaf_hooks;
 }
 AccumulateGrad::~AccumulateGrad() { meta_of(leaf_).accumulator = nullptr; }
 

@@ -36,14 +36,9 @@ class Node : public RefCounted {
 
   std::vector<Edge> next;
   uint32_t num_outputs = 1;
-  uint64_t sequence;  // order of creation: later ones run first
-  std::unique_ptr<Hooks> hooks;
+  uint64_t sequence;             // order of creation: later ones run first
+  std::shared_ptr<Hooks> hooks;  // a leaf's are shared with its Meta: nodes of leaves come and go
   std::unique_ptr<Trace> trace;
-
-  Hooks& make_hooks() {
-    if (!hooks) hooks = std::make_unique<Hooks>();
-    return *hooks;
-  }
 };
 
 // A tensor kept for backward, with the version it had.
@@ -129,6 +124,7 @@ struct Meta final : AutogradMeta {
   std::shared_ptr<TensorBase> retained;  // of a result whose gradient is kept; in the place of grad
   Edge grad_fn;                          // node null for leaves
   Node* accumulator = nullptr;           // borrowed; the node clears it when it dies
+  std::shared_ptr<Hooks> leaf_hooks;
   // Views: base without its own base, the steps from it, and the version grad_fn was made for.
   TensorBase base;
   std::vector<ViewStep> steps;
@@ -137,6 +133,9 @@ struct Meta final : AutogradMeta {
   bool base_requires_grad() const override;
   TensorBase& grad_slot() { return retained ? *retained : grad; }
 };
+
+// The hooks of a tensor's gradient, made where there are none, and which result of its node it is.
+std::shared_ptr<Hooks> hooks_of(const TensorBase& t, uint32_t* output);
 
 // x.retain_grad(): a result keeps its gradient too.
 void retain_grad(const TensorBase& t);

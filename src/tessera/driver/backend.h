@@ -15,9 +15,10 @@ enum class Code : int32_t {
   kOutOfMemory = 1,
   kNotReady = 2,     // a query: the work is still running
   kUnsupported = 3,  // this backend has no such kernel, dtype or feature
-  kInvalid = 4,      // the data was wrong (an index out of range): the message names it
+  kInvalid = 4,      // an index in the data was out of range: IndexError, the message as it is
   kDeviceFault = 5,  // sticky: the device cannot be used any more
   kFailed = 6,
+  kRefused = 7,  // the data was wrong otherwise: RuntimeError, the message as it is
 };
 
 // `message` points into storage of the calling thread's last failure, valid until its next call.

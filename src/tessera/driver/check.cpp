@@ -16,6 +16,8 @@ void check(Status status, const char* what) {
     case Code::kInvalid:
       // The kernel worded it for the user, as PyTorch words it: nothing is put before it.
       raise(ErrorKind::kIndex, text);
+    case Code::kRefused:
+      raise(ErrorKind::kRuntime, text);
     default:
       raise(ErrorKind::kRuntime, cat(what, ": ", text));
   }

@@ -6,20 +6,23 @@ namespace tessera {
 
 namespace {
 
-constexpr uint64_t kStateMagic = 0x31676e7261737365u;
-
+// PyTorch's own layout of a CPU generator's state, so that states can be exchanged.
 struct PackedState {
-  uint64_t magic;
   uint64_t seed;
-  uint64_t philox_offset;
-  double next_double;
-  float next_float;
   int32_t left;
-  uint32_t next;
-  uint32_t has_double;
-  uint32_t has_float;
-  uint32_t state[624];
+  int32_t seeded;
+  uint64_t next;
+  uint64_t state[624];
+  double unused_x;
+  double next_double;
+  double unused_rho;
+  int32_t has_double;
+  int32_t padding;
+  float next_float;
+  uint8_t has_float;
+  uint8_t tail[3];
 };
+static_assert(sizeof(PackedState) == 5056);
 
 }  // namespace
 
@@ -40,16 +43,15 @@ size_t Mt19937Generator::state_bytes() { return sizeof(PackedState); }
 void Mt19937Generator::get_state(uint8_t* out) const {
   PackedState s;
   std::memset(&s, 0, sizeof s);
-  s.magic = kStateMagic;
   s.seed = seed_;
-  s.philox_offset = philox_offset_;
+  s.left = left_;
+  s.seeded = 1;
+  s.next = next_;
+  for (int i = 0; i < kN; ++i) s.state[i] = state_[i];
   s.next_double = next_double_normal.value_or(0);
   s.next_float = next_float_normal.value_or(0);
-  s.left = left_;
-  s.next = next_;
   s.has_double = next_double_normal.has_value();
   s.has_float = next_float_normal.has_value();
-  std::memcpy(s.state, state_, sizeof state_);
   std::memcpy(out, &s, sizeof s);
 }
 
@@ -57,18 +59,19 @@ bool Mt19937Generator::set_state(const uint8_t* bytes, size_t size) {
   PackedState s;
   if (size != sizeof s) return false;
   std::memcpy(&s, bytes, sizeof s);
-  bool sound = s.magic == kStateMagic && s.left >= 1 && s.left <= kN && s.next <= kN &&
-               (s.left == 1 || s.next + static_cast<uint32_t>(s.left) == kN + 1u);
+  bool sound = s.seeded == 1 && s.left >= 1 && s.left <= kN && s.next <= kN &&
+               (s.left == 1 || s.next + static_cast<uint64_t>(s.left) == kN + 1u);
+  for (uint64_t word : s.state) sound &= word <= UINT32_MAX;
   if (!sound) return false;
   seed_ = s.seed;
-  philox_offset_ = s.philox_offset;
+  philox_offset_ = 0;
   next_double_normal.reset();
   next_float_normal.reset();
   if (s.has_double) next_double_normal = s.next_double;
   if (s.has_float) next_float_normal = s.next_float;
   left_ = s.left;
-  next_ = s.next;
-  std::memcpy(state_, s.state, sizeof state_);
+  next_ = static_cast<uint32_t>(s.next);
+  for (int i = 0; i < kN; ++i) state_[i] = static_cast<uint32_t>(s.state[i]);
   return true;
 }
 

@@ -1,81 +1,109 @@
-#include "tessera/driver/current.h"
+// Uniform and normal numbers.
 #include "tessera/gen/binary.h"
+#include "tessera/gen/copy.h"
 #include "tessera/gen/random.h"
-#include "tessera/ops/philox.h"
-#include "tessera/tensor/generators.h"
+#include "tessera/ops/random/draw.h"
 
 namespace tessera {
 
 namespace {
 
-// Fills dense memory from the device's generator: the CPU's in sequence, a GPU's by counter.
-void draw(const char* kernel, const TensorBase& out, std::initializer_list<double> doubles) {
-  if (out.numel() == 0) return;
-  Mt19937Generator& g = default_generator(out.device());
-  std::lock_guard lock(g.mutex);
-  int64_t ints[3] = {static_cast<int64_t>(g.philox_seed()), 0, 0};
-  if (out.device().is_cpu())
-    ints[2] = reinterpret_cast<int64_t>(&g);
-  else
-    ints[1] = static_cast<int64_t>(g.take_philox(
-        philox_blocks(static_cast<uint64_t>(out.numel()), out.dtype() == DType::kFloat64)));
-  launch(kernel, {&out, 1}, {}, ints, {doubles.begin(), doubles.size()});
+using random::created;
+using random::draw;
+using random::draw_into;
+
+// Complex numbers are drawn as pairs.
+void draw_any(const char* kernel, const TensorBase& t, double a, double b, Mt19937Generator* g,
+              const Op& op) {
+  if (is_complex(t.dtype())) {
+    Dims size = t.sizes();
+    size.push_back(2);
+    TensorBase parts =
+        alias_as(t, real_dtype(t.dtype()), size, contiguous_strides(size), 2 * t.storage_offset());
+    draw(kernel, parts, {a, b}, g);
+    return;
+  }
+  TS_CHECK_IMPLEMENTED(is_floating(t.dtype()), "\"", op.name, "\" not implemented for ", t.dtype());
+  draw(kernel, t, {a, b}, g);
 }
 
-TensorBase drawn(const Call& c, const char* kernel, std::initializer_list<double> doubles) {
-  DType dtype = c.dtype(1, default_dtype());
-  TS_CHECK_IMPLEMENTED(is_floating(dtype), "\"", c.op.name, "\" not implemented for ", dtype);
-  Device device = c.has(2) ? resolve_device(c.args[2].device) : Device{};
-  TensorBase t = new_empty(c.ints(0), dtype, device);
-  t.impl()->requires_grad = c.flag(3);
-  draw(kernel, t, doubles);
+Outputs fresh(const Call& c, const char* kernel) {
+  TensorBase t = created(c, c.ints(0), 2, default_dtype(), Device{});
+  // A complex normal number has variance one: each part has half of it.
+  bool halved = is_complex(t.dtype()) && kernel[0] == 'n';
+  draw_any(kernel, t, 0.0, halved ? 0.70710678118654752440 : 1.0, c.generator(1), c.op);
   return t;
 }
 
-// In-place draws into any layout.
-Outputs draw_into(const TensorBase& self, const char* kernel,
-                  std::initializer_list<double> doubles) {
-  if (self.is_contiguous()) {
-    draw(kernel, self, doubles);
-    self.storage().version.fetch_add(1, std::memory_order_relaxed);
-  } else {
-    TensorBase dense = new_empty(self.sizes(), self.dtype(), self.device());
-    draw(kernel, dense, doubles);
-    copy_into(self, dense, false);
-  }
-  return self;
+Outputs like(const Call& c, const char* kernel) {
+  const TensorBase& self = c.tensor(0);
+  TensorBase t = created(c, self.sizes(), 1, self.dtype(), self.device());
+  bool halved = is_complex(t.dtype()) && kernel[0] == 'n';
+  draw_any(kernel, t, 0.0, halved ? 0.70710678118654752440 : 1.0, nullptr, c.op);
+  // The order of the draws is that of the elements, whatever the layout.
+  TensorBase laid = unallocated_like(self, t.dtype());
+  if (laid.strides() == t.strides()) return t;
+  allocate(laid.storage());
+  copy_into(laid, t, false);
+  laid.impl()->requires_grad = t.impl()->requires_grad;
+  return laid;
 }
 
 }  // namespace
 
 TS_OP({
-    .schema = "rand(int... size, *, dtype? dtype=None, device? device=None, "
-              "bool requires_grad=False) -> Tensor",
+    .schema = "rand(int... size, *, Generator? generator=None, dtype? dtype=None, "
+              "layout? layout=None, device? device=None, bool? pin_memory=None, "
+              "bool? requires_grad=False) -> Tensor",
     .doc = "Uniform numbers from [0, 1).",
     .example = "torch.rand(2, 3).shape",
-    .forms = kFunction,
-    .run = [](const Call& c) -> Outputs {
-      return drawn(c, "uniform", {0.0, 1.0});
-    },
+    .forms = kFunction | kOut,
+    .run = [](const Call& c) -> Outputs { return fresh(c, "uniform"); },
     .random = true,
     .samples = {{"(2, 3)"}},
 });
 
 TS_OP({
-    .schema = "randn(int... size, *, dtype? dtype=None, device? device=None, "
-              "bool requires_grad=False) -> Tensor",
+    .schema = "randn(int... size, *, Generator? generator=None, dtype? dtype=None, "
+              "layout? layout=None, device? device=None, bool? pin_memory=None, "
+              "bool? requires_grad=False) -> Tensor",
     .doc = "Normal numbers of mean 0 and standard deviation 1.",
     .example = "torch.randn(2, 3).shape",
-    .forms = kFunction,
-    .run = [](const Call& c) -> Outputs {
-      return drawn(c, "normal", {0.0, 1.0});
-    },
+    .forms = kFunction | kOut,
+    .run = [](const Call& c) -> Outputs { return fresh(c, "normal"); },
     .random = true,
     .samples = {{"(2, 3)"}},
 });
 
 TS_OP({
-    .schema = "uniform_(Tensor self, float from=0.0, float to=1.0) -> Tensor",
+    .schema = "rand_like(Tensor self, *, dtype? dtype=None, layout? layout=None, "
+              "device? device=None, bool? pin_memory=None, bool? requires_grad=False, "
+              "memory_format? memory_format=None) -> Tensor",
+    .doc = "Uniform numbers from [0, 1) in the shape of self.",
+    .example = "torch.rand_like(torch.ones(2)).shape",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs { return like(c, "uniform"); },
+    .random = true,
+    .not_differentiable = true,
+    .samples = {{"T(2, 3)"}},
+});
+
+TS_OP({
+    .schema = "randn_like(Tensor self, *, dtype? dtype=None, layout? layout=None, "
+              "device? device=None, bool? pin_memory=None, bool? requires_grad=False, "
+              "memory_format? memory_format=None) -> Tensor",
+    .doc = "Normal numbers in the shape of self.",
+    .example = "torch.randn_like(torch.ones(2)).shape",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs { return like(c, "normal"); },
+    .random = true,
+    .not_differentiable = true,
+    .samples = {{"T(2, 3)"}},
+});
+
+TS_OP({
+    .schema = "uniform_(Tensor self, float from=0.0, float to=1.0, *, "
+              "Generator? generator=None) -> Tensor",
     .doc = "Fills self with uniform numbers.",
     .example = "torch.empty(3).uniform_(-1, 1).shape",
     .kind = Kind::kKernel,
@@ -85,61 +113,105 @@ TS_OP({
                "uniform_ expects to return a [from, to) range, but found "
                "from=",
                c.number(1), " > to=", c.number(2));
-      return draw_into(c.tensor(0), "uniform", {c.number(1), c.number(2)});
+      return draw_into(c.tensor(0), "uniform", {c.number(1), c.number(2)}, c.generator(3));
     },
     .backward = [](Backward&) {},
     .random = true,
 });
 
 TS_OP({
-    .schema = "normal_(Tensor self, float mean=0.0, float std=1.0) -> Tensor",
+    .schema = "normal_(Tensor self, float mean=0.0, float std=1.0, *, "
+              "Generator? generator=None) -> Tensor",
     .doc = "Fills self with normal numbers.",
     .example = "torch.empty(3).normal_().shape",
     .kind = Kind::kKernel,
     .forms = kMethod,
     .run = [](const Call& c) -> Outputs {
       TS_CHECK(c.number(2) >= 0, "normal expects std >= 0.0, but found std ", c.number(2));
-      return draw_into(c.tensor(0), "normal", {c.number(1), c.number(2)});
+      return draw_into(c.tensor(0), "normal", {c.number(1), c.number(2)}, c.generator(3));
     },
     .backward = [](Backward&) {},
     .random = true,
 });
 
-TS_OP({
-    .schema = "bernoulli_(Tensor self, float p=0.5) -> Tensor",
-    .doc = "Fills self with ones, each with probability p, and zeros.",
-    .example = "torch.empty(3).bernoulli_(1.0)",
-    .kind = Kind::kKernel,
-    .forms = kMethod,
-    .run = [](const Call& c) -> Outputs {
-      double p = c.number(1);
-      TS_CHECK(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
-      return draw_into(c.tensor(0), "bernoulli", {p});
-    },
-    .backward = [](Backward&) {},
-    .random = true,
-});
+namespace {
+
+void check_std(const TensorBase& std) {
+  TS_CHECK(!is_complex(std.dtype()), "normal expects standard deviation to be non-complex");
+}
+
+// Standard normal numbers, scaled and moved.
+Outputs normal_of(const Dims& size, DType dtype, Device device, const Value& mean, const Value& std,
+                  Mt19937Generator* g) {
+  TensorBase t = new_empty(size, dtype, device);
+  draw("normal", t, {0.0, 1.0}, g);
+  return op::add(op::mul(t, std), mean);
+}
+
+}  // namespace
 
 TS_OP({
-    .schema = "dropout(Tensor input, float p, bool train) -> Tensor",
-    .doc = "Zeroes elements with probability p and scales the others by 1 / (1 - p), in training.",
-    .example = "torch.dropout(torch.ones(4), 0.0, True)",
-    .forms = kFunction | kInplace,
+    .schema = "normal(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    .doc = "Normal numbers, each with a mean and a standard deviation of its own.",
+    .example = "torch.normal(torch.zeros(2), torch.ones(2)).shape",
+    .forms = kFunction | kOut,
     .run = [](const Call& c) -> Outputs {
-      const TensorBase& input = c.tensor(0);
-      double p = c.number(1);
-      TS_CHECK_VALUE(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ",
-                     p);
-      if (p == 0 || !c.flag(2) || input.numel() == 0) return input;
-      if (p == 1) return op::mul(input, Scalar(0));
-      TensorBase mask = unallocated_like(input, input.dtype());
-      allocate(mask.storage());
-      op::bernoulli_(mask, 1 - p);
-      op::div_(mask, Scalar(1 - p));
-      return op::mul(input, mask);
+      const TensorBase &mean = c.tensor(0), &std = c.tensor(1);
+      check_same_device(c.op, c.args);
+      check_std(std);
+      Dims size = broadcast_shapes(mean.sizes(), std.sizes());
+      return normal_of(size, promote(mean.dtype(), std.dtype()), mean.device(), Value(mean),
+                       Value(std), c.generator(2));
     },
     .random = true,
-    .samples = {{"T(3, 4), 0.5, True"}, {"T(3, 4), 0.5, False"}, {"T(3, 4), 0.0, True"}},
+    .not_differentiable = true,
+    .samples = {{"T(2, 3), P(2, 3)"}},
+});
+TS_OP({
+    .schema = "normal(Tensor mean, float std=1.0, *, Generator? generator=None) -> Tensor",
+    .doc = "Normal numbers around each element of mean.",
+    .example = "torch.normal(torch.zeros(2), 0.5).shape",
+    .forms = kFunction | kOut,
+    .run = [](const Call& c) -> Outputs {
+      const TensorBase& mean = c.tensor(0);
+      TS_CHECK(c.number(1) >= 0, "normal expects std >= 0.0, but found std ", c.number(1));
+      return normal_of(mean.sizes(), mean.dtype(), mean.device(), Value(mean), Value(c.number(1)),
+                       c.generator(2));
+    },
+    .random = true,
+    .not_differentiable = true,
+    .samples = {{"T(2, 3), 0.5"}},
+});
+TS_OP({
+    .schema = "normal(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    .doc = "Normal numbers around one mean.",
+    .example = "torch.normal(1.0, torch.ones(2)).shape",
+    .forms = kFunction | kOut,
+    .run = [](const Call& c) -> Outputs {
+      const TensorBase& std = c.tensor(1);
+      check_std(std);
+      return normal_of(std.sizes(), std.dtype(), std.device(), Value(c.number(0)), Value(std),
+                       c.generator(2));
+    },
+    .random = true,
+    .not_differentiable = true,
+    .samples = {{"1.0, P(2, 3)"}},
+});
+TS_OP({
+    .schema = "normal(float mean, float std, int[] size, *, Generator? generator=None, "
+              "dtype? dtype=None, layout? layout=None, device? device=None, "
+              "bool? pin_memory=None, bool? requires_grad=False) -> Tensor",
+    .doc = "Normal numbers in a shape.",
+    .example = "torch.normal(1.0, 2.0, (2, 3)).shape",
+    .forms = kFunction | kOut,
+    .run = [](const Call& c) -> Outputs {
+      TS_CHECK(c.number(1) >= 0, "normal expects std >= 0.0, but found std ", c.number(1));
+      TensorBase t = created(c, c.ints(2), 4, default_dtype(), Device{});
+      draw("normal", t, {c.number(0), c.number(1)}, c.generator(3));
+      return t;
+    },
+    .random = true,
+    .samples = {{"1.0, 2.0, (2, 3)"}},
 });
 
 }  // namespace tessera

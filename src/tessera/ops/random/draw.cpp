@@ -1,0 +1,53 @@
+#include "tessera/ops/random/draw.h"
+
+#include "tessera/driver/current.h"
+#include "tessera/ops/philox.h"
+
+namespace tessera::random {
+
+void draw(const char* kernel, const TensorBase& out, std::initializer_list<double> doubles,
+          Mt19937Generator* generator, std::initializer_list<int64_t> more,
+          std::span<const TensorBase> inputs) {
+  if (out.numel() == 0 || out.device().is_meta()) return;
+  Mt19937Generator& g = generator ? *generator : default_generator(out.device());
+  std::lock_guard lock(g.mutex);
+  Dims ints{static_cast<int64_t>(g.philox_seed()), 0, 0};
+  if (out.device().is_cpu())
+    ints[2] = reinterpret_cast<int64_t>(&g);
+  else
+    ints[1] = static_cast<int64_t>(g.take_philox(
+        philox_blocks(static_cast<uint64_t>(out.numel()), out.dtype() == DType::kFloat64)));
+  for (int64_t i : more) ints.push_back(i);
+  launch(kernel, {&out, 1}, inputs, ints.span(), {doubles.begin(), doubles.size()});
+}
+
+Outputs draw_into(const TensorBase& self, const char* kernel, std::initializer_list<double> doubles,
+                  Mt19937Generator* generator, std::initializer_list<int64_t> ints) {
+  if (self.is_contiguous()) {
+    draw(kernel, self, doubles, generator, ints);
+    self.storage().version.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    TensorBase dense = new_empty(self.sizes(), self.dtype(), self.device());
+    draw(kernel, dense, doubles, generator, ints);
+    copy_into(self, dense, false);
+  }
+  return self;
+}
+
+TensorBase uniform_doubles(const TensorBase& like, Mt19937Generator* generator) {
+  TensorBase u = new_empty(like.sizes(), DType::kFloat64, like.device());
+  draw("uniform", u, {0.0, 1.0}, generator);
+  return u;
+}
+
+TensorBase created(const Call& c, const Dims& size, int first, DType usual, Device device) {
+  DType dtype = c.dtype(first, usual);
+  if (c.has(first + 2)) device = resolve_device(c.args[first + 2].device);
+  TensorBase t = new_empty(size, dtype, device);
+  t.impl()->requires_grad = c.has(first + 4) && c.flag(first + 4);
+  TS_CHECK(!t.impl()->requires_grad || is_differentiable(dtype),
+           "Only Tensors of floating point and complex dtype can require gradients");
+  return t;
+}
+
+}  // namespace tessera::random
