@@ -46,7 +46,7 @@ SINGLE = (
     "torch.empty(4, dtype=torch.uint8).random_()",
     "torch.empty(4).random_()",
     "torch.empty(4).random_(-3, 10)",
-    "torch.normal(torch.arange(5.0), torch.ones(5))",
+    "torch.normal(torch.ones(5), torch.ones(5))",
     "torch.normal(0.0, torch.full((20,), 2.0))",
     "torch.nn.functional.dropout(torch.ones(20), 0.25)",
     "torch.rand(2); torch.get_rng_state()",

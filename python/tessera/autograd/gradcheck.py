@@ -138,9 +138,10 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol):
                         )
                     if abs(value - again[i][j]) > nondet_tol:
                         raise GradcheckError(
-                            "Backward is not reentrant, i.e., running backward with same input and "
-                            "grad_output multiple times gives different values, although analytical "
-                            f"gradient matches numerical gradient. The tolerance was {nondet_tol}."
+                            "Backward is not reentrant, i.e., running backward with same input "
+                            "and grad_output multiple times gives different values, although "
+                            "analytical gradient matches numerical gradient. The tolerance was "
+                            f"{nondet_tol}."
                         )
     return True
 
