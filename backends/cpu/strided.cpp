@@ -4,10 +4,7 @@
 #include <cstring>
 
 #include "tessera/driver/program.h"
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
+#include "transpose.h"
 
 namespace tessera::cpu {
 
@@ -36,44 +33,19 @@ void move_row(T* dense, T* strided, int64_t n, int64_t stride) {
   }
 }
 
-#if defined(__x86_64__)
-// Columns [j, j + 4) of a transposed block of four-byte elements, four by four in registers.
-template <bool kGather, class T>
-void transpose_strip(T* dense_, T* strided_, int64_t rows, int64_t cols, int64_t cs, int64_t j) {
-  float* dense = reinterpret_cast<float*>(dense_) + j;
-  float* strided = reinterpret_cast<float*>(strided_) + j * cs;
-  int64_t i = 0;
-  for (; i + 4 <= rows; i += 4) {
-    float* from = kGather ? strided + i : dense + i * cols;
-    float* to = kGather ? dense + i * cols : strided + i;
-    const int64_t from_step = kGather ? cs : cols, to_step = kGather ? cols : cs;
-    __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + from_step);
-    __m128 c = _mm_loadu_ps(from + 2 * from_step), d = _mm_loadu_ps(from + 3 * from_step);
-    _MM_TRANSPOSE4_PS(a, b, c, d);
-    _mm_storeu_ps(to, a);
-    _mm_storeu_ps(to + to_step, b);
-    _mm_storeu_ps(to + 2 * to_step, c);
-    _mm_storeu_ps(to + 3 * to_step, d);
-  }
-  for (; i < rows; ++i)
-    for (int64_t k = 0; k < 4; ++k) move<kGather>(strided + k * cs + i, dense + i * cols + k);
-}
-#endif
-
 template <bool kGather, class T>
 void move_block(T* dense, T* strided, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
   if (rows == 1) return move_row<kGather>(dense, strided, cols, cs);
   if (cols == 1) return move_row<kGather>(dense, strided, rows, rs);
   // Whole cache lines of the strided side before the next: its shorter stride goes innermost.
   if (cs != 0 && std::abs(rs) < std::abs(cs)) {
-    int64_t j = 0;
-#if defined(__x86_64__)
-    if constexpr (sizeof(T) == 4) {
-      if (rs == 1)
-        for (; j + 4 <= cols; j += 4) transpose_strip<kGather>(dense, strided, rows, cols, cs, j);
+    if (rs == 1) {
+      if constexpr (kGather)
+        return transpose(dense, cols, strided, cs, rows, cols, sizeof(T));
+      else
+        return transpose(strided, cs, dense, cols, cols, rows, sizeof(T));
     }
-#endif
-    for (; j < cols; ++j)
+    for (int64_t j = 0; j < cols; ++j)
       for (int64_t i = 0; i < rows; ++i)
         move<kGather>(strided + j * cs + i * rs, dense + i * cols + j);
   } else if (cols < 16) {

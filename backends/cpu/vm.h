@@ -58,6 +58,7 @@ struct Plan {
   int64_t num_tiles;
   int64_t tiles_per_row;  // kRows; kBlocks: tiles along the innermost dimension
   bool prefetch;          // operands are too large to be in the second-level cache
+  bool stream;            // and the last-level one: results are written past it
   int num_slots;
   int32_t slot_bytes;  // bytes of a register of one element
   int num_values;

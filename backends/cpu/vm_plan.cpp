@@ -1,7 +1,9 @@
 // Turns a group's program into steps over registers and memory.
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
+#include "stream_store.h"
 #include "vm.h"
 
 namespace tessera::cpu {
@@ -91,6 +93,7 @@ struct Builder {
   int32_t* last_use;  // of each value: number of the last instruction that reads it, or -1
   uint16_t* free_list;
   bool* read_later;  // of each instruction's result
+  int32_t* same_as;  // of each instruction: the value it only passes on, or -1
   Slots slots;
   int first_imm, first_instr;
 
@@ -101,26 +104,58 @@ struct Builder {
       case SourceKind::kImmediate:
         return first_imm + s.index;
       default:
-        return first_instr + s.index;
+        return result_of(s.index);
     }
+  }
+  int result_of(int i) const { return same_as[i] >= 0 ? same_as[i] : first_instr + i; }
+
+  bool is_identity(const Instr& in) const {
+    return in.kind == Instr::Kind::kBody ? std::strcmp(in.body->text, "return a;") == 0
+                                         : in.cls == in.result_cls;
+  }
+
+  // The value an instruction passes on unchanged, or -1. What is only stored is rounded by the
+  // store. Memory that is written as well may be overwritten before it is read again.
+  int passes_on(int i) const {
+    const Instr& in = p.instrs[i];
+    if (!is_identity(in) || (read_later[i] && converts().round[static_cast<int>(in.round_to)]))
+      return -1;
+    const int from = value_of(in.sources[0]);
+    for (int o = 0; o < p.num_outputs && from < p.num_inputs; ++o)
+      if (p.outputs[o].to.data == p.inputs[from].data) return -1;
+    return from;
   }
 
   void find_uses() {
+    std::fill_n(read_later, p.num_instrs, false);
+    for (int i = p.num_instrs - 1; i >= 0; --i) {
+      const Instr& in = p.instrs[i];
+      for (int k = 0; k < in.num_sources; ++k) {
+        if (in.sources[k].kind != SourceKind::kValue) continue;
+        const int from = in.sources[k].index;
+        // Passed on to be stored, and rounded there.
+        if (is_identity(in) && !read_later[i] && in.round_to == p.instrs[from].round_to) continue;
+        read_later[from] = true;
+      }
+    }
+    for (int i = 0; i < p.num_instrs; ++i) same_as[i] = passes_on(i);
     std::fill_n(last_use, plan.num_values, -1);
     for (int i = 0; i < p.num_instrs; ++i)
-      for (int k = 0; k < p.instrs[i].num_sources; ++k)
-        last_use[value_of(p.instrs[i].sources[k])] = i;
-    for (int i = 0; i < p.num_instrs; ++i) read_later[i] = last_use[first_instr + i] >= 0;
+      if (same_as[i] < 0)
+        for (int k = 0; k < p.instrs[i].num_sources; ++k)
+          last_use[value_of(p.instrs[i].sources[k])] = i;
     // Stores come after the last instruction, and keep what they read.
     for (int o = 0; o < p.num_outputs; ++o)
-      if (!writes_in_place(o)) last_use[first_instr + p.outputs[o].value] = p.num_instrs;
+      if (!writes_in_place(o)) last_use[result_of(p.outputs[o].value)] = p.num_instrs;
   }
 
   // May the output's instruction write its result straight to memory? Not when the memory is an
   // input that a later instruction of the tile still reads.
   bool writes_in_place(int o) const {
     const GroupOutput& out = p.outputs[o];
-    if (!plan.operands[p.num_inputs + o].direct || !is_register_form(out.to.dtype)) return false;
+    if (same_as[out.value] >= 0 || plan.stream || !plan.operands[p.num_inputs + o].direct ||
+        !is_register_form(out.to.dtype))
+      return false;
     for (int e = 0; e < o; ++e)
       if (p.outputs[e].value == out.value) return false;
     for (int i = 0; i < p.num_inputs; ++i)
@@ -180,23 +215,26 @@ struct Builder {
     return true;
   }
 
+  // An input that is not there yet.
+  void load(int v) {
+    if (plan.places[v].kind != Place::Kind::kNone) return;
+    plan.places[v].kind = Place::Kind::kSlot;
+    plan.places[v].slot = slots.take();
+    Step& load = plan.steps[plan.num_steps++];
+    load.kind = Step::Kind::kLoad;
+    load.dst = static_cast<uint16_t>(v);
+    load.src[0] = static_cast<uint16_t>(v);
+    load.convert = converts().load[static_cast<int>(p.inputs[v].dtype)];
+  }
+
   void add_instr(int i) {
+    if (same_as[i] >= 0) return;
     const Instr& in = p.instrs[i];
     int value = first_instr + i;
     Place& place = plan.places[value];
     bool stored = last_use[value] >= 0 || place.kind == Place::Kind::kMemory;
     if (!stored) return release_dead(i);  // nobody wants it
-    for (int k = 0; k < in.num_sources; ++k) {
-      int v = value_of(in.sources[k]);
-      if (plan.places[v].kind != Place::Kind::kNone) continue;
-      plan.places[v].kind = Place::Kind::kSlot;
-      plan.places[v].slot = slots.take();
-      Step& load = plan.steps[plan.num_steps++];
-      load.kind = Step::Kind::kLoad;
-      load.dst = static_cast<uint16_t>(v);
-      load.src[0] = static_cast<uint16_t>(v);
-      load.convert = converts().load[static_cast<int>(p.inputs[v].dtype)];
-    }
+    for (int k = 0; k < in.num_sources; ++k) load(value_of(in.sources[k]));
     Step& step = plan.steps[plan.num_steps++];
     step.num_sources = in.num_sources;
     step.dst = static_cast<uint16_t>(value);
@@ -223,16 +261,30 @@ struct Builder {
 
   void add_stores() {
     for (int o = 0; o < p.num_outputs; ++o) {
-      const Place& place = plan.places[first_instr + p.outputs[o].value];
+      const int value = result_of(p.outputs[o].value);
+      if (value < p.num_inputs) load(value);
+      const Place& place = plan.places[value];
       if (place.kind == Place::Kind::kMemory && place.operand == p.num_inputs + o) continue;
       Step& store = plan.steps[plan.num_steps++];
       store.kind = Step::Kind::kStore;
       store.dst = static_cast<uint16_t>(o);
-      store.src[0] = static_cast<uint16_t>(first_instr + p.outputs[o].value);
+      store.src[0] = static_cast<uint16_t>(value);
       store.convert = converts().store[static_cast<int>(p.outputs[o].to.dtype)];
     }
   }
 };
+
+// Are results too large for any cache, and in memory that is not read as well?
+bool should_stream(const GroupProgram& p, const Plan& plan) {
+  int64_t per_point = 0;
+  for (int i = 0; i < p.num_inputs + p.num_outputs; ++i)
+    if (plan.operands[i].direct) per_point += plan.operands[i].itemsize;
+  if (p.numel * per_point <= streaming_bytes()) return false;
+  for (int o = 0; o < p.num_outputs; ++o)
+    for (int i = 0; i < p.num_inputs; ++i)
+      if (p.inputs[i].data == p.outputs[o].to.data) return false;
+  return true;
+}
 
 // Bytes per point that a tile keeps in the cache: registers, and memory it reads and writes.
 int64_t bytes_per_point(const GroupProgram& p, const Plan& plan) {
@@ -276,7 +328,8 @@ size_t plan_bytes(const GroupProgram& p) {
   size_t operands = static_cast<size_t>(p.num_inputs + p.num_outputs);
   return align_up(values * sizeof(Place)) + align_up(steps * sizeof(Step)) +
          align_up(operands * sizeof(OperandPlan)) + align_up(values * sizeof(int32_t)) +
-         align_up(values * sizeof(uint16_t)) + align_up(static_cast<size_t>(p.num_instrs));
+         align_up(values * sizeof(uint16_t)) + align_up(static_cast<size_t>(p.num_instrs)) +
+         align_up(static_cast<size_t>(p.num_instrs) * sizeof(int32_t));
 }
 
 void make_plan(const GroupProgram& p, void* memory, Plan& plan) {
@@ -288,13 +341,16 @@ void make_plan(const GroupProgram& p, void* memory, Plan& plan) {
   plan.program = &p;
   plan.num_values = p.num_inputs + p.num_immediates + p.num_instrs;
   plan.num_steps = 0;
-  Builder b{p, plan, nullptr, nullptr, nullptr, {}, p.num_inputs, p.num_inputs + p.num_immediates};
+  Builder b{p,       plan,         nullptr,
+            nullptr, nullptr,      nullptr,
+            {},      p.num_inputs, p.num_inputs + p.num_immediates};
   carve(plan.places, plan.num_values);
   carve(plan.steps, p.num_inputs + p.num_instrs + p.num_outputs);
   carve(plan.operands, p.num_inputs + p.num_outputs);
   carve(b.last_use, plan.num_values);
   carve(b.free_list, plan.num_values);
   carve(b.read_later, p.num_instrs);
+  carve(b.same_as, p.num_instrs);
   b.slots.free_list = b.free_list;
   choose_visit(p, plan);
   size_t widest = 4;
@@ -308,6 +364,7 @@ void make_plan(const GroupProgram& p, void* memory, Plan& plan) {
     widest = std::max(widest, reg_size(p.instrs[i].result_cls));
   for (int i = 0; i < p.num_immediates; ++i)
     widest = std::max(widest, reg_size(p.immediate_cls[i]));
+  plan.stream = should_stream(p, plan);
   b.find_uses();
   b.place_constants();
   for (int i = 0; i < p.num_instrs; ++i) b.add_instr(i);

@@ -3,7 +3,9 @@
 Which instruction set and how many threads the CPU's loops use is fixed when the library is loaded,
 so test_bits.py starts this once for each and compares."""
 
+import ctypes
 import hashlib
+import itertools
 import json
 
 import numpy as np
@@ -37,15 +39,29 @@ def reductions():
             yield f"{name} over {dim}", lambda n=name, d=dim: getattr(x, n)(d)
 
 
+def copies():
+    """Blocks, runs and rows of every element size, with rest."""
+    shapes = [(131, 70), (3, 67, 45), (5, 3, 33, 18), (2100, 1030), (1029, 3)]
+    for shape in shapes:
+        for dtype in (torch.uint8, torch.bfloat16, torch.float32, torch.float64, torch.complex128):
+            x = numbers(*shape).to(torch.int32).to(dtype)
+            for order in itertools.permutations(range(len(shape))):
+                name = f"{shape} {dtype} in order {order}"
+                yield f"copy {name}", lambda x=x, o=order: x.permute(*o).contiguous()
+            yield f"copy stepped {shape} {dtype}", lambda x=x: x[..., ::2].contiguous()
+
+
 def cases():
     yield from reductions()
+    yield from copies()
 
 
 def checksum(result):
     results = result if isinstance(result, (tuple, list)) else [result]
     digest = hashlib.sha256()
     for tensor in results:
-        digest.update(np.asarray(tensor.contiguous().view(-1).tolist()).tobytes())
+        dense = tensor.contiguous()
+        digest.update(ctypes.string_at(dense.data_ptr(), dense.numel() * dense.itemsize))
     return digest.hexdigest()[:16]
 
 
