@@ -1,10 +1,10 @@
-// index_select and index_add.
+// Indexing with tensors: some neighbouring dimensions of a tensor are named by index tensors of one
+// shape, the dimensions before and after them are walked whole. index_select and index_add are the
+// case of one dimension.
 #include <algorithm>
 #include <cstring>
 
-#include "convert.h"
-#include "convert_scalar.h"
-#include "kernels.h"
+#include "index_range.h"
 #include "strided.h"
 #include "thread_pool.h"
 
@@ -12,168 +12,245 @@ namespace tessera::cpu {
 
 namespace {
 
-int64_t index_at(const KernelTensor& index, int64_t i) {
-  int64_t at = index.ndim > 0 ? i * index.strides[0] : 0;
-  return index.dtype == DType::kInt32 ? static_cast<const int32_t*>(index.data)[at]
-                                      : static_cast<const int64_t*>(index.data)[at];
-}
+constexpr int64_t kTile = 256;
+constexpr int64_t kSmall = 1 << 14;  // elements that one thread does alone
 
-Status check_indices(const char* name, const KernelTensor& index, int dim, int64_t size) {
-  if (index.dtype != DType::kInt64 && index.dtype != DType::kInt32)
-    return fail(Code::kUnsupported, "%s(): index must be int32 or int64, not %s", name,
-                dtype_name(index.dtype));
-  for (int64_t i = 0; i < index.numel; ++i) {
-    int64_t v = index_at(index, i);
-    if (v < 0 || v >= size)
-      return fail(Code::kInvalid, "%s(): index %ld is out of range for dimension %d of size %ld",
-                  name, static_cast<long>(v), dim, static_cast<long>(size));
+// A tensor as [outer, indexed dimensions, inner] and where its pieces lie.
+struct Layout {
+  const KernelTensor& t;
+  const KernelTensor* index;  // one for each indexed dimension
+  int before, indexed, after;
+  int64_t outer = 1, count, inner = 1, item;
+  bool inner_dense = true;
+  OffsetWalk outer_walk, inner_walk;
+
+  Layout(const KernelTensor& tensor, int dims_before, int dims_indexed, const KernelTensor* idx)
+      : t(tensor),
+        index(idx),
+        before(dims_before),
+        indexed(dims_indexed),
+        after(tensor.ndim - dims_before - dims_indexed),
+        count(idx[0].numel),
+        item(static_cast<int64_t>(itemsize(tensor.dtype))),
+        outer_walk(dims_before, tensor.sizes, tensor.strides),
+        inner_walk(after, tensor.sizes + dims_before + dims_indexed,
+                   tensor.strides + dims_before + dims_indexed) {
+    for (int d = 0; d < before; ++d) outer *= t.sizes[d];
+    for (int d = t.ndim - 1; d >= before + indexed; --d) {
+      if (t.sizes[d] != 1 && t.strides[d] != inner) inner_dense = false;
+      inner *= t.sizes[d];
+    }
+  }
+  int64_t outer_offset(int64_t o) const {
+    int64_t at;
+    outer_walk.offsets(o, 1, &at);
+    return at;
+  }
+  // Offsets of the places that index points [first, first + n) name.
+  void places(int64_t first, int64_t n, int64_t* out) const {
+    int64_t room[kTile];
+    for (int j = 0; j < indexed; ++j) {
+      const int64_t size = t.sizes[before + j], stride = t.strides[before + j];
+      const int64_t* v = IndexReader(index[j]).tile(first, n, room);
+      if (j == 0)
+        for (int64_t k = 0; k < n; ++k) out[k] = (v[k] < 0 ? v[k] + size : v[k]) * stride;
+      else
+        for (int64_t k = 0; k < n; ++k) out[k] += (v[k] < 0 ? v[k] + size : v[k]) * stride;
+    }
+  }
+  // One past the largest place.
+  int64_t span() const {
+    int64_t n = 1;
+    for (int j = 0; j < indexed; ++j) n += (t.sizes[before + j] - 1) * t.strides[before + j];
+    return n;
+  }
+  char* address(int64_t offset) const { return static_cast<char*>(t.data) + offset * item; }
+};
+
+Status check_all(const Layout& l, IndexError error, const int64_t* dims) {
+  for (int j = 0; j < l.indexed; ++j) {
+    Status s = check_indices(l.index[j], static_cast<int>(dims[j]), l.t.sizes[l.before + j], error);
+    if (!s.ok()) return s;
   }
   return {};
 }
 
-// A tensor as [outer, size of dim, inner]; a 0-d tensor has one element along its only dimension.
-struct Split {
-  const KernelTensor& t;
-  int dim;
-  int64_t size, stride, inner, outer;
-  int inner_ndim;
-  const int64_t *inner_sizes, *inner_strides;
-  bool inner_dense;
-  int64_t item;
-
-  Split(const KernelTensor& tensor, int d) : t(tensor), dim(d) {
-    item = static_cast<int64_t>(itemsize(t.dtype));
-    size = t.ndim > 0 ? t.sizes[dim] : 1;
-    stride = t.ndim > 0 ? t.strides[dim] : 0;
-    inner_ndim = t.ndim > 0 ? t.ndim - dim - 1 : 0;
-    inner_sizes = t.sizes + dim + 1;
-    inner_strides = t.strides + dim + 1;
-    inner = outer = 1;
-    inner_dense = true;
-    for (int i = inner_ndim - 1; i >= 0; --i) {
-      if (inner_sizes[i] != 1 && inner_strides[i] != inner) inner_dense = false;
-      inner *= inner_sizes[i];
-    }
-    for (int i = 0; i < dim && i < t.ndim; ++i) outer *= t.sizes[i];
-  }
-  char* at(int64_t o, int64_t k) const {
-    int64_t coords[kMaxDims], offset = k * stride;
-    int before = t.ndim > 0 ? dim : 0;
-    unravel(o, before, t.sizes, coords);
-    for (int i = 0; i < before; ++i) offset += coords[i] * t.strides[i];
-    return static_cast<char*>(t.data) + offset * item;
-  }
-  // Elements [first, first + n) of the inner part that begins at p.
-  void gather(void* dst, const char* p, int64_t first, int64_t n) const {
-    if (inner_dense) {
-      std::memcpy(dst, p + first * item, static_cast<size_t>(n * item));
-      return;
-    }
-    int64_t coords[kMaxDims];
-    unravel(first, inner_ndim, inner_sizes, coords);
-    gather_run(dst, p, inner_ndim, inner_sizes, inner_strides, coords, n,
-               static_cast<size_t>(item));
-  }
-  void scatter(char* p, const void* src, int64_t first, int64_t n) const {
-    int64_t coords[kMaxDims];
-    unravel(first, inner_ndim, inner_sizes, coords);
-    scatter_run(p, src, inner_ndim, inner_sizes, inner_strides, coords, n,
-                static_cast<size_t>(item));
-  }
-};
-
-constexpr int64_t kTile = 512;
-
-// out += round(alpha * source), rounded, over one tile in registers of class T.
-template <class T>
-void add_tile(T* out, const T* source, T alpha, DType dtype, int64_t n, T* product) {
-  if constexpr (std::is_same_v<T, bool>) {
-    for (int64_t i = 0; i < n; ++i) out[i] = out[i] | (source[i] & alpha);
-  } else {
-    using U = std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, T>;
-    for (int64_t i = 0; i < n; ++i)
-      product[i] = static_cast<T>(static_cast<U>(source[i]) * static_cast<U>(alpha));
-    ConvertFn round = converts().round[static_cast<int>(dtype)];
-    if (round) round(product, product, n);
-    for (int64_t i = 0; i < n; ++i)
-      out[i] = static_cast<T>(static_cast<U>(out[i]) + static_cast<U>(product[i]));
-  }
-}
-
-template <class T>
-Status index_add_as(const KernelArgs& args, const Split& out, const Split& source, T alpha) {
-  const KernelTensor& index = args.inputs[0];
-  const DType dtype = out.t.dtype;
-  const ConvertFn load = converts().load[static_cast<int>(dtype)];
-  const ConvertFn store = converts().store[static_cast<int>(dtype)];
-  const int64_t tiles = (out.inner + kTile - 1) / kTile;
-  // One thread has all additions into an element, in the order of the index.
-  const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, index.numel * kTile));
-  parallel_for(0, out.outer * tiles, grain, [&](int64_t b, int64_t e) {
-    alignas(64) T into[kTile], from[kTile], product[kTile];
-    alignas(64) char raw[kTile * 8];
-    for (int64_t t = b; t < e; ++t) {
-      const int64_t o = t / tiles, first = t % tiles * kTile;
-      const int64_t n = std::min(kTile, out.inner - first);
-      for (int64_t i = 0; i < index.numel; ++i) {
-        char* p = out.at(o, index_at(index, i));
-        source.gather(raw, source.at(o, i), first, n);
-        load(from, raw, n);
-        out.gather(raw, p, first, n);
-        load(into, raw, n);
-        add_tile<T>(into, from, alpha, dtype, n, product);
-        store(raw, into, n);
-        out.scatter(p, raw, first, n);
+// out is dense: [outer, index points, inner].
+void read(const Layout& l, void* out_) {
+  char* out = static_cast<char*>(out_);
+  const int64_t row = l.inner * l.item;
+  const ReadPointsFn points = read_points(l.t.dtype);
+  const int64_t grain = std::max<int64_t>(1, kSmall / std::max<int64_t>(1, l.inner));
+  parallel_for(0, l.outer * l.count, grain, [&](int64_t b, int64_t e) {
+    int64_t at[kTile], zero[kMaxDims] = {};
+    const int skip = l.before + l.indexed;
+    for (int64_t i = b; i < e;) {
+      const int64_t o = i / l.count, first = i % l.count;
+      const int64_t n = std::min({kTile, e - i, l.count - first});
+      const char* base = l.address(l.outer_offset(o));
+      char* to = out + i * row;
+      l.places(first, n, at);
+      if (l.inner == 1) {
+        points(to, base, at, n);
+      } else if (l.inner_dense) {
+        for (int64_t k = 0; k < n; ++k)
+          std::memcpy(to + k * row, base + at[k] * l.item, static_cast<size_t>(row));
+      } else {
+        for (int64_t k = 0; k < n; ++k)
+          gather_run(to + k * row, base + at[k] * l.item, l.after, l.t.sizes + skip,
+                     l.t.strides + skip, zero, l.inner, static_cast<size_t>(l.item));
       }
+      i += n;
     }
   });
+}
+
+// Writes into places; values have the shape [outer, index points, inner].
+class Writer {
+ public:
+  Writer(const Layout& layout, const KernelTensor& values, Combine combine)
+      : l_(layout),
+        values_(values),
+        points_(write_points(combine, layout.t.dtype)),
+        run_(combine_run(combine, layout.t.dtype)) {}
+  bool known() const { return points_ && run_; }
+
+  // Each element is written by one thread alone, in the order of the index: the result does not
+  // depend on how many there are.
+  void write() const {
+    const int64_t work = l_.outer * l_.count * l_.inner;
+    const int64_t threads = num_threads();
+    if (work <= kSmall || threads == 1) return part(0, l_.outer, 0, l_.inner, 0, l_.span());
+    if (l_.outer >= 2 * threads) {
+      const int64_t grain = std::max<int64_t>(1, kSmall / (l_.count * l_.inner));
+      parallel_for(0, l_.outer, grain,
+                   [&](int64_t b, int64_t e) { part(b, e, 0, l_.inner, 0, l_.span()); });
+    } else if (l_.inner >= 64 * threads) {
+      const int64_t pieces = std::min(threads, l_.inner / 64);
+      parallel_for(0, pieces, 1, [&](int64_t b, int64_t e) {
+        part(0, l_.outer, l_.inner * b / pieces, l_.inner * e / pieces, 0, l_.span());
+      });
+    } else {
+      const int64_t span = l_.span(), pieces = std::min(threads, span);
+      parallel_for(0, pieces, 1, [&](int64_t b, int64_t e) {
+        part(0, l_.outer, 0, l_.inner, span * b / pieces, span * e / pieces);
+      });
+    }
+  }
+
+ private:
+  // Outer and inner positions of a range, and only places within [low, high).
+  void part(int64_t outer_begin, int64_t outer_end, int64_t inner_begin, int64_t inner_end,
+            int64_t low, int64_t high) const {
+    int64_t at[kTile];
+    for (int64_t o = outer_begin; o < outer_end; ++o) {
+      char* base = l_.address(l_.outer_offset(o));
+      for (int64_t first = 0; first < l_.count; first += kTile) {
+        const int64_t n = std::min(kTile, l_.count - first);
+        l_.places(first, n, at);
+        const int64_t linear = o * l_.count + first;
+        if (l_.inner == 1)
+          elements(base, at, linear, n, low, high);
+        else
+          rows(base, at, linear, n, inner_begin, inner_end, low, high);
+      }
+    }
+  }
+
+  void elements(char* base, int64_t* at, int64_t linear, int64_t n, int64_t low,
+                int64_t high) const {
+    alignas(64) char room[kTile * 16];
+    char* from = const_cast<char*>(static_cast<const char*>(values_.tile(linear, n, room)));
+    int64_t kept = 0;
+    for (int64_t k = 0; k < n; ++k) kept += at[k] >= low && at[k] < high;
+    if (kept == n) return points_(base, at, from, n);
+    if (kept == 0) return;
+    // Runs of places that are all within the range.
+    for (int64_t k = 0; k < n;) {
+      int64_t end = k;
+      while (end < n && at[end] >= low && at[end] < high) ++end;
+      if (end > k) points_(base, at + k, from + k * l_.item, end - k);
+      k = end + 1;
+    }
+  }
+
+  void rows(char* base, const int64_t* at, int64_t linear, int64_t n, int64_t begin, int64_t end,
+            int64_t low, int64_t high) const {
+    alignas(64) char room[kTile * 16];
+    int64_t inner_at[kTile];
+    for (int64_t k = 0; k < n; ++k) {
+      if (at[k] < low || at[k] >= high) continue;
+      char* place = base + at[k] * l_.item;
+      for (int64_t j = begin; j < end;) {
+        const bool whole = l_.inner_dense && values_.dense();
+        const int64_t m = whole ? end - j : std::min(kTile, end - j);
+        const void* from = values_.tile((linear + k) * l_.inner + j, m, room);
+        if (l_.inner_dense) {
+          run_(place + j * l_.item, from, m);
+        } else {
+          l_.inner_walk.offsets(j, m, inner_at);
+          points_(place, inner_at, from, m);
+        }
+        j += m;
+      }
+    }
+  }
+
+  const Layout& l_;
+  TileReader values_;
+  WritePointsFn points_;
+  CombineRunFn run_;
+};
+
+Status write(const Layout& l, const KernelTensor& values, Combine combine) {
+  Writer writer(l, values, combine);
+  if (!writer.known())
+    return fail(Code::kUnsupported, "not implemented for %s", dtype_name(l.t.dtype));
+  if (values.numel > 0) writer.write();
   return {};
 }
 
 }  // namespace
 
-Status index_select(const KernelArgs& args) {
-  const KernelTensor& index = args.inputs[1];
-  const int dim = static_cast<int>(args.ints[0]);
-  Split x(args.inputs[0], dim);
-  Status s = check_indices("index_select", index, dim, x.size);
+// inputs: the tensor, an index for each of the indexed dimensions; ints: dimensions before them,
+// how many they are, how errors are worded, their numbers for the user.
+Status index_read(const KernelArgs& args) {
+  Layout l(args.inputs[0], static_cast<int>(args.ints[0]), static_cast<int>(args.ints[1]),
+           args.inputs + 1);
+  Status s = check_all(l, static_cast<IndexError>(args.ints[2]), args.ints + 3);
   if (!s.ok() || args.outputs[0].numel == 0) return s;
-  char* out = static_cast<char*>(args.outputs[0].data);
-  const int64_t row = x.inner * x.item;
-  const int64_t grain = std::max<int64_t>(1, 32 * 1024 / row);
-  parallel_for(0, x.outer * index.numel, grain, [&](int64_t b, int64_t e) {
-    for (int64_t i = b; i < e; ++i)
-      x.gather(out + i * row, x.at(i / index.numel, index_at(index, i % index.numel)), 0, x.inner);
-  });
+  read(l, args.outputs[0].data);
+  return {};
+}
+
+// The same with values before the indices, and how they are combined before the numbers.
+Status index_write(const KernelArgs& args) {
+  Layout l(args.outputs[0], static_cast<int>(args.ints[0]), static_cast<int>(args.ints[1]),
+           args.inputs + 1);
+  Status s = check_all(l, static_cast<IndexError>(args.ints[2]), args.ints + 4);
+  if (!s.ok()) return s;
+  return write(l, args.inputs[0], static_cast<Combine>(args.ints[3]));
+}
+
+Status index_select(const KernelArgs& args) {
+  const int dim = static_cast<int>(args.ints[0]);
+  Layout l(args.inputs[0], dim, 1, args.inputs + 1);
+  Status s = check_all(l, IndexError::kSelect, args.ints);
+  if (!s.ok() || args.outputs[0].numel == 0) return s;
+  read(l, args.outputs[0].data);
   return {};
 }
 
 Status index_add(const KernelArgs& args) {
-  const KernelTensor& index = args.inputs[0];
   const int dim = static_cast<int>(args.ints[0]);
-  Split out(args.outputs[0], dim), source(args.inputs[1], dim);
-  Status s = check_indices("index_add", index, dim, out.size);
-  if (!s.ok() || args.inputs[1].numel == 0) return s;
-  if (args.inputs[1].dtype != args.outputs[0].dtype)
-    return fail(Code::kUnsupported, "index_add(): self is %s and source is %s",
-                dtype_name(args.outputs[0].dtype), dtype_name(args.inputs[1].dtype));
-  const double alpha = args.doubles[0];
-  switch (reg_class(out.t.dtype)) {
-    case RegClass::kF32:
-      return index_add_as<float>(args, out, source, static_cast<float>(alpha));
-    case RegClass::kF64:
-      return index_add_as<double>(args, out, source, alpha);
-    case RegClass::kI64:
-      return index_add_as<int64_t>(args, out, source, float_to_int(alpha));
-    case RegClass::kC64:
-    case RegClass::kC128:
-      return fail(Code::kUnsupported, "index_add(): not implemented for complex numbers");
-    case RegClass::kB8:
-      break;
-  }
-  return index_add_as<bool>(args, out, source, alpha != 0);
+  Layout l(args.outputs[0], dim, 1, args.inputs);
+  Status s = check_all(l, IndexError::kSelect, args.ints);
+  if (!s.ok()) return s;
+  return write(l, args.inputs[1], Combine::kAdd);
 }
 
+TS_KERNEL("index_read", index_read)
+TS_KERNEL("index_write", index_write)
 TS_KERNEL("index_select", index_select)
 TS_KERNEL("index_add", index_add)
 

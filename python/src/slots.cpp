@@ -210,6 +210,7 @@ void add_protocol_slots(std::vector<PyType_Slot>& slots) {
   TS_SLOT(tp_new, tensor_new);
   TS_SLOT(sq_length, length);
   TS_SLOT(sq_item, item_at);
+  TS_SLOT(sq_contains, tensor_contains);
   TS_SLOT(mp_length, length);
   TS_SLOT(mp_subscript, tensor_getitem);
   TS_SLOT(mp_ass_subscript, tensor_setitem);

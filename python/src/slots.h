@@ -16,6 +16,7 @@ void load_protocol();
 // index.cpp
 PyObject* tensor_getitem(PyObject* self, PyObject* index);
 int tensor_setitem(PyObject* self, PyObject* index, PyObject* value);
+int tensor_contains(PyObject* self, PyObject* element);
 // construct.cpp
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs);
 

@@ -68,6 +68,13 @@ def _submodule(module_name, name):
     return importlib.import_module(f"{module_name}.{name}")
 
 
+def _hidden_operator(module_name, name):
+    """torch._segment_reduce: operators that PyTorch has under a name with an underscore."""
+    from . import _C
+
+    return _C.ops.get(f"{module_name}.{name}".split(".", 1)[1])
+
+
 def module_getattr(module_name, files=None):
     """A module's `__getattr__`: loads its submodules on demand, and raises for what is missing.
 
@@ -84,6 +91,8 @@ def module_getattr(module_name, files=None):
             return value
         if name.startswith("__"):
             raise AttributeError(f"module '{module_name}' has no attribute '{name}'")
+        if name.startswith("_") and (hidden := _hidden_operator(module_name, name)):
+            return hidden
         found = _submodule(module_name, name)
         if found is not None:
             return found

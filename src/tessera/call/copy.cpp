@@ -65,6 +65,14 @@ void copy_into(const TensorBase& dst, const TensorBase& src, bool) {
   copy_into(dst, staged, false);
 }
 
+TensorBase host_data(const TensorBase& t) {
+  autograd::GradMode off(false);
+  TS_CHECK_IMPLEMENTED(!t.device().is_meta(), "Cannot copy out of meta tensor; no data!");
+  TensorBase dense = op::contiguous(t.device().is_cpu() ? t : op::_to_device(t, Device{}));
+  fuse::ensure_readable(dense, fuse::Reason::kHostRead);
+  return dense;
+}
+
 void fill(const TensorBase& dst, Scalar value) {
   static const Op& op = get_op("fill_");
   Value args[] = {Value(dst), Value(value)};

@@ -91,28 +91,32 @@ Outputs dispatch_casted(const Op& op, Args args) {
   return out;
 }
 
-TensorBase inplace_pointwise(const Op& op, Args args, const TensorBase& self) {
+// The node of a write into self. What it saves of self is the value before the write.
+Ref<OpNode> node_of_write(const Op& op, Args args, const TensorBase& self) {
+  size_t at = static_cast<size_t>(op.self_index);
+  TensorBase before;
+  std::vector<Value> kept(args.begin(), args.end());
+  if (autograd::saves_argument(op, args, at)) {
+    GradMode off(false);
+    before = op::clone(self);
+  }
+  if (before.defined()) {
+    if (self.requires_grad()) {
+      autograd::Edge e = autograd::gradient_edge(self);
+      autograd::set_history(before, e.node, e.output);
+    }
+    kept[at] = Value(before);
+  }
+  return Ref<OpNode>::adopt(new OpNode(op, kept));
+}
+
+// `write` changes the memory of self and moves its version.
+template <class F>
+TensorBase write_in_place(const Op& op, Args args, const TensorBase& self, F&& write) {
   bool gradient = wants_gradient(op, args);
   Ref<OpNode> node;
-  if (gradient) {
-    size_t at = static_cast<size_t>(op.self_index);
-    TensorBase before;
-    std::vector<Value> kept(args.begin(), args.end());
-    if (autograd::saves_argument(op, args, at)) {
-      // What is saved is the value before the write.
-      GradMode off(false);
-      before = op::clone(self);
-    }
-    if (before.defined()) {
-      if (self.requires_grad()) {
-        autograd::Edge e = autograd::gradient_edge(self);
-        autograd::set_history(before, e.node, e.output);
-      }
-      kept[at] = Value(before);
-    }
-    node = Ref<OpNode>::adopt(new OpNode(op, kept));
-  }
-  call_pointwise(op, args, Target::kInplace, self);
+  if (gradient) node = node_of_write(op, args, self);
+  write();
   if (gradient) {
     autograd::rebase_history(self, Ref<autograd::Node>::share(node.get()));
     node->note_results({&self, 1});
@@ -134,7 +138,17 @@ Outputs dispatch(const Op& op, Args args) {
 TensorBase dispatch_inplace(const Op& op, Args args) {
   const TensorBase& self = *args[static_cast<size_t>(op.self_index)].tensor;
   check_inplace_leaf(self);
-  if (op.kind == Kind::kPointwise) return inplace_pointwise(op, args, self);
+  if (op.kind == Kind::kPointwise)
+    return write_in_place(op, args, self,
+                          [&] { call_pointwise(op, args, Target::kInplace, self); });
+  if (op.record->updates_self) {
+    check_writable(op, self);
+    return write_in_place(op, args, self, [&] {
+      GradMode off(false);
+      op.record->run(Call{op, args, &self});
+      self.storage().version.fetch_add(1, std::memory_order_relaxed);
+    });
+  }
   // Everything else: computed beside, then written.
   TensorBase result = dispatch(op, args).take();
   TS_CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(),
@@ -175,6 +189,10 @@ void dispatch_out(const Op& op, Args args, std::span<const TensorBase> outs) {
     check_writable(op, out);
     copy_into(out, result, false);
   }
+}
+
+TensorBase target(const Call& call) {
+  return call.inplace ? *call.inplace : op::clone(call.tensor(call.op.self_index));
 }
 
 void check_same_device(const Op& op, Args args) {

@@ -55,6 +55,19 @@ bool needs_copy_before_write(const Op&, const TensorBase& source, const TensorBa
   return true;  // PyTorch lets these pass and may read what it has written: we do not
 }
 
+TensorBase apart_from(const TensorBase& target, const TensorBase& source) {
+  if (&source.storage() != &target.storage() || source.numel() == 0 || target.numel() == 0)
+    return source;
+  Range a = bytes_of(source);
+  Range b = bytes_of(target);
+  if (a.last <= b.first || b.last <= a.first) return source;
+  TS_CHECK(
+      !(dense(source) && dense(target)),
+      "unsupported operation: some elements of the input tensor and the written-to tensor refer "
+      "to a single memory location. Please clone() the tensor before performing the operation.");
+  return op::clone(source);
+}
+
 TensorBase copy_of(const TensorBase& t) { return op::clone(t); }
 
 void resize_output(const TensorBase& out, const Dims& shape) {

@@ -1,6 +1,7 @@
 #include "tessera/face/tensor.h"
 
 #include "tessera/call/overlap.h"
+#include "tessera/ops/index/layout.h"
 
 namespace tessera {
 
@@ -9,6 +10,12 @@ Scalar Tensor::scalar() const {
   Tensor host = detach().cpu();
   fuse::ensure_readable(host, fuse::Reason::kHostRead);
   return read_scalar(host);
+}
+
+const Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> at, Scalar value) const {
+  check_fits(value, dtype());
+  set_index(*this, {at.begin(), at.size()}, op::full({}, value, dtype(), device()));
+  return *this;
 }
 
 std::vector<Tensor> detail::as_list(std::vector<TensorBase> all) {

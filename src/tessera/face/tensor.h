@@ -3,6 +3,7 @@
 #include <tuple>
 #include "tessera/autograd/node.h"
 #include "tessera/driver/current.h"
+#include "tessera/face/indexing.h"
 #include "tessera/face/ints.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/gen/ops.h"
@@ -33,6 +34,17 @@ class Tensor : public TensorBase {
                int64_t step = 1) const {
     return Tensor(op::slice(*this, dim, start, end, step));
   }
+
+  // x.index({Slice(0, 3), None, ids}) is x[0:3, None, ids]; a view where no tensor is in it.
+  Tensor index(std::initializer_list<TensorIndex> at) const {
+    return Tensor(get_index(*this, {at.begin(), at.size()}));
+  }
+  // ... and x[0:3, None, ids] = values.
+  const Tensor& index_put_(std::initializer_list<TensorIndex> at, const TensorBase& values) const {
+    set_index(*this, {at.begin(), at.size()}, values);
+    return *this;
+  }
+  const Tensor& index_put_(std::initializer_list<TensorIndex> at, Scalar value) const;
 
   Tensor& requires_grad_(bool on = true) {
     autograd::set_requires_grad(*this, on);

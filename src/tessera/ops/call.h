@@ -17,6 +17,7 @@ inline constexpr std::span<const int64_t> one_int{one_int_storage<N>, 1};
 struct Call {
   const Op& op;
   Args args;
+  const TensorBase* inplace = nullptr;  // the tensor that the in-place form of updates_self writes
 
   const TensorBase& tensor(int i) const { return *args[i].tensor; }
   bool has(int i) const { return !args[i].is_none(); }
@@ -106,6 +107,13 @@ inline TensorBase dispatch_out(const Op& op, Args args, const TensorBase& out) {
 void launch(const char* kernel, std::span<const TensorBase> outputs,
             std::span<const TensorBase> inputs, std::span<const int64_t> ints = {},
             std::span<const double> doubles = {});
+// What a record with updates_self changes.
+TensorBase target(const Call& call);
+// `source` where it can be read while `target` is written: itself, or a copy where it lies in the
+// same memory. Raises where PyTorch refuses.
+TensorBase apart_from(const TensorBase& target, const TensorBase& source);
+// Dense on the CPU and up to date, to be looked at through raw().
+TensorBase host_data(const TensorBase& t);
 // Raises unless all are on one device; names the operator and both arguments.
 void check_same_device(const Op& op, Args args);
 // Reduces `in` over `dims` (sorted, non-negative); the result has the kept dimensions only, or ones

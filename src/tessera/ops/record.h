@@ -78,6 +78,9 @@ struct OpRecord {
   Autocast autocast = Autocast::kNone;
   // May raise by its data (division of integers by zero): never deferred.
   bool raises_on_data = false;
+  // run() changes target(call): self itself in the in-place form, a copy of it otherwise. Without
+  // it the in-place form computes beside self and copies.
+  bool updates_self = false;
   // Its result depends on a random draw: generic tests compare shapes only.
   bool random = false;
   // Its gradient is deliberately absent (comparison, rounding).
