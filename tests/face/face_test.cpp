@@ -57,6 +57,29 @@ TEST(FaceTest, ElementsAndViews) {
   EXPECT_EQ(m.at({0, 2}), 9);
 }
 
+TEST(FaceTest, Indexing) {
+  Tensor x = tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}, {7.0, 8.0, 9.0}});
+  Tensor rows = tensor({2, 0});
+  EXPECT_EQ(values(x.index({rows})), (std::vector<double>{7, 8, 9, 1, 2, 3}));
+  EXPECT_EQ(values(x.index({rows, tensor({-1, 1})})), (std::vector<double>{9, 2}));
+  EXPECT_EQ(x.index({Slice(0, 2), None, rows}).sizes(), (Dims{2, 1, 2}));
+  EXPECT_EQ(values(x.index({Slice(0, 2), None, rows})), (std::vector<double>{3, 1, 6, 4}));
+  EXPECT_EQ(values(x.index({Ellipsis, 1})), (std::vector<double>{2, 5, 8}));
+  EXPECT_EQ(values(x.index({"...", Slice(1, None)})), (std::vector<double>{2, 3, 5, 6, 8, 9}));
+  EXPECT_EQ(values(x.index({Slice(None, None, 2), 0})), (std::vector<double>{1, 7}));
+  EXPECT_EQ(values(x.index({x.eq(5.0)})), std::vector<double>{5});
+  EXPECT_EQ(x.index({false}).sizes(), (Dims{0, 3, 3}));
+  x.index_put_({Slice(1), 0}, -1.0);
+  EXPECT_EQ(values(x), (std::vector<double>{1, 2, 3, -1, 5, 6, -1, 8, 9}));
+  x.index_put_({rows}, tensor({10.0, 20.0, 30.0}));
+  EXPECT_EQ(values(x), (std::vector<double>{10, 20, 30, -1, 5, 6, 10, 20, 30}));
+  x.index_put_({x.eq(20.0)}, 0.0);
+  EXPECT_EQ(values(x), (std::vector<double>{10, 0, 30, -1, 5, 6, 10, 0, 30}));
+  EXPECT_THROW(x.index({3}), Error);
+  EXPECT_THROW(x.index({tensor({3})}), Error);
+  EXPECT_THROW(x.index_put_({tensor({3})}, 0.0), Error);
+}
+
 TEST(FaceTest, SizesAsLists) {
   EXPECT_EQ(zeros({2, 3}).sizes(), (Dims{2, 3}));
   EXPECT_EQ(zeros({2, 3}).view({3, -1}).sizes(), (Dims{3, 2}));

@@ -30,8 +30,8 @@ def find(torch, op):
             return place
     if hasattr(torch.Tensor, op["name"]):
         return getattr(torch.Tensor, op["name"])
-    if op["name"] == "slice":
-        return lambda t, *a: torch.ops.aten.slice(t, *a)
+    if op["name"] in ("slice", "index"):  # operators that have no name in Python
+        return lambda *a: getattr(torch.ops.aten, op["name"])(*a)
     return None
 
 

@@ -128,10 +128,8 @@ def test_bad_indices(grid):
         ((0, 4), IndexError),
         ((0, 0, 0), IndexError),
         ("a", TypeError),
-        (1.5, TypeError),
+        (1.5, IndexError),
         (slice(None, None, -1), ValueError),
-        (grid == 1, NotImplementedError),
-        (True, NotImplementedError),
     ):
         with pytest.raises(error):
             grid[index]
@@ -151,8 +149,8 @@ def test_writing_by_index(grid):
     assert grid.tolist() == [[1, 9, 9, 9], [2, 7, 6, 7], [3, 8, 5, 6]]
     with pytest.raises(RuntimeError):
         grid[0] = torch.ones(3)
-    with pytest.raises(NotImplementedError, match="index_put_"):
-        grid[torch.tensor([0, 1])] = 1
+    grid[torch.tensor([0, 1])] = 1
+    assert grid.tolist() == [[1, 1, 1, 1], [1, 1, 1, 1], [3, 8, 5, 6]]
 
 
 def test_truth():

@@ -31,6 +31,7 @@ class Walk {
  public:
   Walk(const TensorBase& self, std::span<const TensorIndex> index) : view_(self) {
     for (const TensorIndex& part : index) taken_ += taken_by(part);
+    if (index.size() == 1 && index[0].kind() == TensorIndex::Kind::kInt) check_not_0d();
     TS_CHECK_INDEX(taken_ <= self.dim(), "too many indices for tensor of dimension ", self.dim());
     for (const TensorIndex& part : index) one(part);
   }
@@ -63,10 +64,14 @@ class Walk {
     }
   }
 
-  void select(int64_t at) {
+  void check_not_0d() const {
     TS_CHECK_INDEX(view_.dim() > 0,
                    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
                    "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
+  }
+
+  void select(int64_t at) {
+    check_not_0d();
     view_ = op::select(view_, dim_, at);
   }
 

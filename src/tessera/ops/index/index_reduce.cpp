@@ -43,8 +43,8 @@ TS_OP({
                "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ",
                how, ".");
       int64_t dim = check_index_source(c, "index_reduce");
-      TS_CHECK_IMPLEMENTED(!is_complex(self.dtype()) && self.dtype() != DType::kBool,
-                           "\"index_reduce\" not implemented for ", self.dtype());
+      bool known = !is_complex(self.dtype()) && (self.dtype() != DType::kBool || how != "mean");
+      TS_CHECK_IMPLEMENTED(known, "\"index_reduce\" not implemented for ", self.dtype());
       TensorBase out = target(c);
       TensorBase index = as_index(apart_from(out, c.tensor(2)), out);
       if (index.numel() == 0) return out;

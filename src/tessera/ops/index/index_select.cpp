@@ -178,11 +178,16 @@ TS_OP({
         [](Backward& b) {
           if (b.wants(0))
             b.set(0, op::index_fill(b.grad, b.integer(1), b.tensor(2), Value(Scalar(0))));
-          if (b.wants(3)) b.set(3, op::index_select(b.grad, b.integer(1), b.tensor(2)));
+          if (!b.wants(3)) return;
+          // By index: negative positions count from the end here.
+          std::vector<TensorBase> at(b.shape(0).size());
+          if (at.empty()) return b.set(3, b.grad);
+          at[static_cast<size_t>(wrap_dim(b.integer(1), b.shape(0).ndim()))] = b.tensor(2);
+          b.set(3, op::index(b.grad, at));
         },
     .updates_self = true,
     .samples = {{"T(5, 4), 0, I([0, 4], 5), 2.5"},
-                {"T(5, 4), 1, I([-1], 4), T()"},
+                {"T(5, 4), 1, I([3], 4), T()"},
                 {"T(), 0, I([0], 1), 3"}},
 });
 
