@@ -10,10 +10,9 @@
 // do not begin where the target's do are made in a buffer first.
 #include "copy.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "stream_store.h"
 #include "strided.h"
@@ -237,17 +236,6 @@ void copy_dense(void* dst, const KernelTensor& src) noexcept {
     step *= src.sizes[d];
   }
   copy_strided(dst, strides, src.data, src.strides, src.ndim, src.sizes, itemsize(src.dtype));
-}
-
-int64_t streaming_bytes() noexcept {
-  static const int64_t bytes = [] {
-    long l3 = -1;
-#ifdef _SC_LEVEL3_CACHE_SIZE
-    l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-#endif
-    return std::max<int64_t>(l3, int64_t{8} << 20) * 3 / 2;
-  }();
-  return bytes;
 }
 
 }  // namespace tessera::cpu

@@ -51,9 +51,27 @@ def copies():
             yield f"copy stepped {shape} {dtype}", lambda x=x: x[..., ::2].contiguous()
 
 
+def softmaxes():
+    """Rows long and short, columns, and gradients, which have kernels of their own."""
+    for shape in [(7, 5000), (700, 10), (300, 65), (70, 131), (3, 90, 67), (2, 3, 700)]:
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+            x = numbers(*shape).to(dtype)
+            g = numbers(*shape, seed=2).to(dtype)
+            for dim in range(x.dim()):
+                for name in ("softmax", "log_softmax"):
+                    f = getattr(torch, name)
+                    yield f"{name} {shape} {dtype} {dim}", lambda f=f, x=x, d=dim: f(x, d)
+                    back = getattr(torch._C.ops["_" + name + "_backward"], "__call__")
+                    yield (
+                        f"{name} backward {shape} {dtype} {dim}",
+                        lambda f=back, x=x, g=g, d=dim: f(g, x, d),
+                    )
+
+
 def cases():
     yield from reductions()
     yield from copies()
+    yield from softmaxes()
 
 
 def checksum(result):
