@@ -128,6 +128,117 @@ def triplet_margin_with_distance_loss(
     return loss if reduction == "none" else getattr(loss, reduction)()
 
 
+def _max_pool(n):
+    values_only, both = f"max_pool{n}d", f"max_pool{n}d_with_indices"
+
+    def max_pool(
+        input,
+        kernel_size,
+        stride=None,
+        padding=0,
+        dilation=1,
+        ceil_mode=False,
+        return_indices=False,
+    ):
+        stride = () if stride is None else stride
+        name = both if return_indices else values_only
+        return _ops[name](input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    max_pool.__name__ = max_pool.__qualname__ = values_only
+    return max_pool
+
+
+def _sizes(size, input):
+    """None in a list of sizes stands for the input's own."""
+    if isinstance(size, int):
+        return size
+    if input.dim() <= len(size):
+        raise ValueError(f"Input dimension should be at least {len(size) + 1}")
+    own = input.shape[-len(size) :]
+    return [o if s is None else s for s, o in zip(size, own)]
+
+
+def _adaptive_max_pool(n):
+    name = f"adaptive_max_pool{n}d"
+
+    def adaptive_max_pool(input, output_size, return_indices=False):
+        values, indices = _ops[name](input, _sizes(output_size, input))
+        return (values, indices) if return_indices else values
+
+    adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = name
+    return adaptive_max_pool
+
+
+def _adaptive_avg_pool(n):
+    name = f"adaptive_avg_pool{n}d"
+
+    def adaptive_avg_pool(input, output_size):
+        return _ops[name](input, _sizes(output_size, input))
+
+    adaptive_avg_pool.__name__ = adaptive_avg_pool.__qualname__ = name
+    return adaptive_avg_pool
+
+
+def _tuple(value, n):
+    return (value,) * n if isinstance(value, int) else tuple(value)
+
+
+def _max_unpool(n):
+    name = f"max_unpool{n}d"
+
+    def max_unpool(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+        kernel, padding = _tuple(kernel_size, n), _tuple(padding, n)
+        stride = kernel if stride is None else _tuple(stride, n)
+        usual = [
+            (input.shape[d - n] - 1) * stride[d] + kernel[d] - 2 * padding[d] for d in range(n)
+        ]
+        if output_size is None:
+            output_size = usual
+        else:
+            output_size = list(output_size)
+            if len(output_size) in (n + 1, n + 2):
+                output_size = output_size[-n:]
+            if len(output_size) != n:
+                raise ValueError(
+                    f"output_size should be a sequence containing {n} or {n + 2} elements, but it "
+                    f"has a length of '{len(output_size)}'"
+                )
+            for d in range(n):
+                if not usual[d] - stride[d] < output_size[d] < usual[d] + stride[d]:
+                    raise ValueError(
+                        f'invalid output_size "{output_size}" (dim {d} must be between '
+                        f"{usual[d] - stride[d]} and {usual[d] + stride[d]})"
+                    )
+        return _ops[f"nn.functional._max_unpool{n}d"](input, indices, output_size)
+
+    max_unpool.__name__ = max_unpool.__qualname__ = name
+    return max_unpool
+
+
+def _lp_pool(n):
+    name = f"lp_pool{n}d"
+
+    def lp_pool(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+        kernel = _tuple(kernel_size, n)
+        stride = None if stride is None else _tuple(stride, n)
+        pooled = _ops[f"avg_pool{n}d"](input.pow(norm_type), kernel, stride, 0, ceil_mode)
+        count = 1
+        for k in kernel:
+            count *= k
+        return (pooled.sign() * pooled.abs().relu()).mul(count).pow(1.0 / norm_type)
+
+    lp_pool.__name__ = lp_pool.__qualname__ = name
+    return lp_pool
+
+
+for _n in (1, 2, 3):
+    globals()[f"max_pool{_n}d"] = _max_pool(_n)
+    globals()[f"adaptive_max_pool{_n}d"] = _adaptive_max_pool(_n)
+    globals()[f"adaptive_avg_pool{_n}d"] = _adaptive_avg_pool(_n)
+    globals()[f"max_unpool{_n}d"] = _max_unpool(_n)
+    globals()[f"lp_pool{_n}d"] = _lp_pool(_n)
+
+
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     return _this().interpolate(input, size, scale_factor, mode, align_corners)
 

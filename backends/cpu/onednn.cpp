@@ -1,0 +1,59 @@
+// oneDNN, behind a library of our own that is opened at first use: nothing here needs it to be
+// there.
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "../onednn/table.h"
+#include "conv.h"
+#include "thread_pool.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+const onednn::Table* open_table() {
+  const char* asked = std::getenv("TESSERA_ONEDNN");
+  if (asked && !std::strcmp(asked, "0")) return nullptr;
+  // It lies beside this library.
+  Dl_info info{};
+  if (!dladdr(reinterpret_cast<const void*>(&open_table), &info) || !info.dli_fname) return nullptr;
+  std::string path = info.dli_fname;
+  path = path.substr(0, path.rfind('/') + 1) + "libtessera_onednn.so";
+  void* lib = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!lib) return nullptr;
+  auto table = reinterpret_cast<const onednn::Table* (*)()>(dlsym(lib, "tessera_onednn_table"));
+  const onednn::Table* t = table ? table() : nullptr;
+  return t && t->version == onednn::kVersion ? t : nullptr;
+}
+
+}  // namespace
+
+bool conv_by_onednn(ConvKind kind, const ConvShape& s, const float* input, const float* weight,
+                    const float* bias, const float* output, float* result) noexcept {
+  // Tiny ones are done before it has started.
+  if (s.n * s.o * s.out_points() * s.rows() < 16 * 1024) return false;
+  static const onednn::Table* table = open_table();
+  if (!table) return false;
+  onednn::Conv c{};
+  c.kind = static_cast<int>(kind);
+  c.threads = in_parallel() ? 1 : num_threads();
+  c.n = s.n;
+  c.c = s.c;
+  c.o = s.o;
+  c.groups = s.groups;
+  for (int d = 0; d < 3; ++d) {
+    c.in[d] = s.in[d];
+    c.out[d] = s.out[d];
+    c.kernel[d] = s.kernel[d];
+    c.stride[d] = s.stride[d];
+    c.padding[d] = s.padding[d];
+    c.dilation[d] = s.dilation[d];
+  }
+  c.has_bias = bias != nullptr;
+  return table->conv(&c, input, weight, bias, output, result);
+}
+
+}  // namespace tessera::cpu

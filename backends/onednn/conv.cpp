@@ -1,0 +1,246 @@
+// Convolutions by oneDNN. Primitives are made once per geometry and kept; tensors are plain at our
+// border and in oneDNN's own layouts inside, where that pays.
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <cstring>
+#include <dnnl.hpp>
+#include <list>
+#include <mutex>
+#include <unordered_map>
+
+#include "table.h"
+
+namespace tessera::onednn {
+
+namespace {
+
+using dnnl::memory;
+
+struct Key {
+  Conv c;
+  bool operator==(const Key& o) const { return !std::memcmp(&c, &o.c, sizeof c); }
+};
+struct KeyHash {
+  size_t operator()(const Key& k) const {
+    const char* p = reinterpret_cast<const char*>(&k.c);
+    uint64_t h = 1469598103934665603u;
+    for (size_t i = 0; i < sizeof k.c; ++i)
+      h = (h ^ static_cast<unsigned char>(p[i])) * 1099511628211u;
+    return h;
+  }
+};
+
+// A tensor that goes in or out: plain memory, and oneDNN's where the layouts differ.
+struct Port {
+  memory::desc plain, wanted;
+  memory::desc own() const { return wanted; }
+  bool same = true;
+  memory inside;  // kept between calls
+  dnnl::reorder reorder;
+};
+
+struct Primitive {
+  dnnl::primitive run;
+  Port input, weight, output;
+  memory::desc bias;
+};
+
+dnnl::engine& engine() {
+  static dnnl::engine e(dnnl::engine::kind::cpu, 0);
+  return e;
+}
+dnnl::stream& stream() {
+  static dnnl::stream s(engine());
+  return s;
+}
+
+// Note [Threads of oneDNN]
+// oneDNN's threads are OpenMP's. A child of fork has none of the parent's, and OpenMP would wait
+// for them for ever: there it gets one thread, which needs no team.
+void (*g_set_threads)(int) = nullptr;
+bool g_forked = false;
+void find_openmp() {
+  g_set_threads = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  if (!g_set_threads) {
+    void* lib = dlopen("libgomp.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (lib) g_set_threads = reinterpret_cast<void (*)(int)>(dlsym(lib, "omp_set_num_threads"));
+  }
+  pthread_atfork(nullptr, nullptr, [] { g_forked = true; });
+}
+
+memory::dims dims_of(const Conv& c, int which) {
+  memory::dims d;
+  if (which == 1) {
+    if (c.groups > 1) d = {c.groups, c.o / c.groups, c.c / c.groups};
+    if (c.groups == 1) d = {c.o, c.c};
+  } else {
+    d = {c.n, which == 0 ? c.c : c.o};
+  }
+  const int64_t* sizes = which == 0 ? c.in : which == 1 ? c.kernel : c.out;
+  for (int i = 0; i < 3; ++i) d.push_back(sizes[i]);
+  return d;
+}
+memory::format_tag plain_tag(bool grouped) {
+  return grouped ? memory::format_tag::abcdef : memory::format_tag::abcde;
+}
+memory::dims list(const int64_t* v, int64_t less = 0) {
+  return {v[0] - less, v[1] - less, v[2] - less};
+}
+
+Port port(const memory::desc& plain, const memory::desc& wanted, bool incoming) {
+  Port p;
+  p.plain = plain;
+  p.wanted = wanted;
+  p.same = plain == wanted;
+  if (!p.same) {
+    p.inside = memory(wanted, engine());
+    auto pd = incoming ? dnnl::reorder::primitive_desc(engine(), plain, engine(), wanted)
+                       : dnnl::reorder::primitive_desc(engine(), wanted, engine(), plain);
+    p.reorder = dnnl::reorder(pd);
+  }
+  return p;
+}
+
+#if DNNL_VERSION_MAJOR >= 3
+#error "oneDNN 3 makes primitive descriptors directly: to be written when a machine has it"
+#endif
+
+Primitive make(const Conv& c) {
+  constexpr auto f32 = memory::data_type::f32;
+  constexpr auto any = memory::format_tag::any;
+  constexpr auto alg = dnnl::algorithm::convolution_direct;
+  bool grouped = c.groups > 1;
+  memory::desc in(dims_of(c, 0), f32, any), w(dims_of(c, 1), f32, any),
+      out(dims_of(c, 2), f32, any);
+  memory::desc plain_in(dims_of(c, 0), f32, plain_tag(false)),
+      plain_w(dims_of(c, 1), f32, plain_tag(grouped)),
+      plain_out(dims_of(c, 2), f32, plain_tag(false));
+  Primitive p;
+  p.bias = memory::desc({c.o}, f32, memory::format_tag::a);
+  memory::dims stride = list(c.stride), dilation = list(c.dilation, 1), left = list(c.padding);
+  memory::dims right;
+  for (int d = 0; d < 3; ++d)
+    right.push_back((c.out[d] - 1) * c.stride[d] + (c.kernel[d] - 1) * c.dilation[d] + 1 - c.in[d] -
+                    c.padding[d]);
+  using Forward = dnnl::convolution_forward;
+  auto prop = dnnl::prop_kind::forward_training;
+  Forward::desc fd =
+      c.has_bias ? Forward::desc(prop, alg, in, w, p.bias, out, stride, dilation, left, right)
+                 : Forward::desc(prop, alg, in, w, out, stride, dilation, left, right);
+  Forward::primitive_desc hint(fd, engine());
+  if (c.kind == 0) {
+    p.run = Forward(hint);
+    p.input = port(plain_in, hint.src_desc(), true);
+    p.weight = port(plain_w, hint.weights_desc(), true);
+    p.output = port(plain_out, hint.dst_desc(), false);
+  } else if (c.kind == 1) {
+    using Data = dnnl::convolution_backward_data;
+    Data::desc d(alg, in, w, out, stride, dilation, left, right);
+    Data::primitive_desc pd(d, engine(), hint);
+    p.run = Data(pd);
+    p.input = port(plain_in, pd.diff_src_desc(), false);
+    p.weight = port(plain_w, pd.weights_desc(), true);
+    p.output = port(plain_out, pd.diff_dst_desc(), true);
+  } else {
+    using Weights = dnnl::convolution_backward_weights;
+    Weights::desc d(alg, in, w, out, stride, dilation, left, right);
+    Weights::primitive_desc pd(d, engine(), hint);
+    p.run = Weights(pd);
+    p.input = port(plain_in, pd.src_desc(), true);
+    p.weight = port(plain_w, pd.diff_weights_desc(), false);
+    p.output = port(plain_out, pd.diff_dst_desc(), true);
+  }
+  return p;
+}
+
+// The primitives used last.
+class Cache {
+ public:
+  Primitive& get(const Conv& c) {
+    Key key{c};
+    auto it = places_.find(key);
+    if (it != places_.end()) {
+      all_.splice(all_.begin(), all_, it->second);
+      return all_.front().second;
+    }
+    all_.emplace_front(key, make(c));
+    places_[key] = all_.begin();
+    if (all_.size() > kMost) {
+      places_.erase(all_.back().first);
+      all_.pop_back();
+    }
+    return all_.front().second;
+  }
+
+ private:
+  static constexpr size_t kMost = 512;
+  std::list<std::pair<Key, Primitive>> all_;
+  std::unordered_map<Key, std::list<std::pair<Key, Primitive>>::iterator, KeyHash> places_;
+};
+
+memory bring_in(Port& p, const float* data) {
+  memory plain(p.plain, engine(), const_cast<float*>(data));
+  if (p.same) return plain;
+  p.reorder.execute(stream(), plain, p.inside);
+  return p.inside;
+}
+memory place_for(Port& p, float* data) {
+  return p.same ? memory(p.plain, engine(), data) : p.inside;
+}
+void bring_out(Port& p, float* data) {
+  if (p.same) return;
+  memory plain(p.plain, engine(), data);
+  p.reorder.execute(stream(), p.inside, plain);
+}
+
+bool conv(const Conv* c, const float* input, const float* weight, const float* bias,
+          const float* output, float* result) {
+  static std::mutex mutex;
+  static Cache cache;
+  std::lock_guard lock(mutex);
+  try {
+    static const bool once = [] {
+      find_openmp();
+      return true;
+    }();
+    (void)once;
+    if (g_set_threads) g_set_threads(g_forked ? 1 : c->threads);
+    Primitive& p = cache.get(*c);
+    std::unordered_map<int, memory> args;
+    if (c->kind == 0) {
+      args = {{DNNL_ARG_SRC, bring_in(p.input, input)},
+              {DNNL_ARG_WEIGHTS, bring_in(p.weight, weight)},
+              {DNNL_ARG_DST, place_for(p.output, result)}};
+      if (c->has_bias)
+        args.emplace(DNNL_ARG_BIAS, memory(p.bias, engine(), const_cast<float*>(bias)));
+      p.run.execute(stream(), args);
+      bring_out(p.output, result);
+    } else if (c->kind == 1) {
+      args = {{DNNL_ARG_DIFF_DST, bring_in(p.output, output)},
+              {DNNL_ARG_WEIGHTS, bring_in(p.weight, weight)},
+              {DNNL_ARG_DIFF_SRC, place_for(p.input, result)}};
+      p.run.execute(stream(), args);
+      bring_out(p.input, result);
+    } else {
+      args = {{DNNL_ARG_DIFF_DST, bring_in(p.output, output)},
+              {DNNL_ARG_SRC, bring_in(p.input, input)},
+              {DNNL_ARG_DIFF_WEIGHTS, place_for(p.weight, result)}};
+      p.run.execute(stream(), args);
+      bring_out(p.weight, result);
+    }
+    stream().wait();
+    return true;
+  } catch (const dnnl::error&) {
+    return false;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+constexpr Table kTable{kVersion, conv};
+
+}  // namespace
+}  // namespace tessera::onednn
+
+const tessera::onednn::Table* tessera_onednn_table() { return &tessera::onednn::kTable; }

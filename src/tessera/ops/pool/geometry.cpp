@@ -1,0 +1,107 @@
+#include "tessera/ops/pool/geometry.h"
+
+namespace tessera::pool {
+
+namespace {
+
+Dims spread(const Op& op, const Dims& given, int n, const char* name) {
+  if (given.ndim() == n) return given;
+  TS_CHECK(given.ndim() == 1, op.name, "(): ", name, " must either be a single int, or a tuple of ",
+           n, " ints");
+  Dims all;
+  for (int i = 0; i < n; ++i) all.push_back(given[0]);
+  return all;
+}
+
+void check_input(const Op& op, const TensorBase& input, int n) {
+  TS_CHECK(input.dim() == n + 1 || input.dim() == n + 2, op.name, "() Expected ", n + 1, "D or ",
+           n + 2, "D input tensor, but got: ", input.sizes());
+  for (int d = input.dim() - n - 1; d < input.dim(); ++d)
+    TS_CHECK(input.sizes()[d] > 0, op.name,
+             "(): Expected input's non-batch dimensions to have positive length, but input has "
+             "sizes ",
+             input.sizes(), " with dimension ", d, " being empty");
+}
+
+Dims spatial_sizes(const TensorBase& input, int n) {
+  Dims out;
+  for (int d = input.dim() - n; d < input.dim(); ++d) out.push_back(input.sizes()[d]);
+  return out;
+}
+
+int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+}  // namespace
+
+Windows regular(const Op& op, const TensorBase& input, int n, const Dims& kernel,
+                const Dims& stride, const Dims& padding, const Dims& dilation, bool ceil_mode) {
+  Windows w;
+  w.kernel = spread(op, kernel, n, "kernel_size");
+  w.stride = stride.ndim() == 0 ? w.kernel : spread(op, stride, n, "stride");
+  w.padding = spread(op, padding, n, "padding");
+  w.dilation = spread(op, dilation, n, "dilation");
+  check_input(op, input, n);
+  w.in = spatial_sizes(input, n);
+  for (int d = 0; d < n; ++d) {
+    TS_CHECK(w.kernel[d] > 0, "kernel size should be greater than zero, but got ", w.kernel);
+    TS_CHECK(w.stride[d] > 0, "stride should not be zero");
+    TS_CHECK(w.dilation[d] > 0, "dilation should be greater than zero, but got ", w.dilation);
+    TS_CHECK(w.padding[d] >= 0, "pad must be non-negative, but got pad: ", w.padding[d]);
+    int64_t reach = (w.kernel[d] - 1) * w.dilation[d] + 1;
+    TS_CHECK(w.padding[d] <= reach / 2,
+             "pad should be at most half of effective kernel size, but got pad=", w.padding[d],
+             ", kernel_size=", w.kernel[d], " and dilation=", w.dilation[d]);
+    int64_t span = w.in[d] + 2 * w.padding[d] - reach + (ceil_mode ? w.stride[d] - 1 : 0);
+    int64_t out = floor_div(span, w.stride[d]) + 1;
+    // The last window begins inside the input or its left padding.
+    if (ceil_mode && (out - 1) * w.stride[d] >= w.in[d] + w.padding[d]) --out;
+    TS_CHECK(out >= 1, "Given input size: ", input.sizes(),
+             ". Calculated output size is too small in dimension ", d);
+    w.out.push_back(out);
+  }
+  return w;
+}
+
+Windows adaptive(const Op& op, const TensorBase& input, int n, const Dims& size) {
+  Windows w;
+  w.adaptive = true;
+  check_input(op, input, n);
+  w.in = spatial_sizes(input, n);
+  w.out = spread(op, size, n, "output_size");
+  w.kernel = w.stride = w.dilation = w.padding = Dims(static_cast<size_t>(n));
+  for (int d = 0; d < n; ++d) {
+    TS_CHECK(w.out[d] >= 0, op.name,
+             "(): elements of output_size must be greater than or equal to 0 but received ", size);
+    w.kernel[d] = w.stride[d] = w.dilation[d] = 1;
+    w.padding[d] = 0;
+  }
+  return w;
+}
+
+Dims kernel_ints(const Windows& w, std::initializer_list<int64_t> more) {
+  Dims out{w.adaptive ? 1 : 0};
+  for (const Dims* list : {&w.in, &w.out, &w.kernel, &w.stride, &w.padding, &w.dilation}) {
+    for (int d = w.spatial(); d < 3; ++d) out.push_back(list == &w.padding ? 0 : 1);
+    for (int64_t v : *list) out.push_back(v);
+  }
+  for (int64_t v : more) out.push_back(v);
+  return out;
+}
+
+TensorBase planes(const TensorBase& t, int n) {
+  Dims size;
+  int64_t points = 1;
+  for (int d = t.dim() - n; d < t.dim(); ++d) points *= t.sizes()[d];
+  size.push_back(points ? t.numel() / points : 0);
+  for (int d = n; d < 3; ++d) size.push_back(1);
+  for (int d = t.dim() - n; d < t.dim(); ++d) size.push_back(t.sizes()[d]);
+  return alias(t, size, contiguous_strides(size), t.storage_offset());
+}
+
+Dims output_shape(const TensorBase& input, const Windows& w) {
+  Dims size = input.sizes();
+  for (int d = 0; d < w.spatial(); ++d) size[size.size() - w.out.size() + d] = w.out[d];
+  return size;
+}
+
+}  // namespace tessera::pool

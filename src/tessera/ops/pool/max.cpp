@@ -1,0 +1,297 @@
+// Maximum pooling, regular and adaptive, with the places of the largest elements.
+#include "tessera/gen/copy.h"
+#include "tessera/gen/pool.h"
+#include "tessera/ops/pool/geometry.h"
+
+namespace tessera {
+
+namespace {
+
+using pool::Windows;
+
+Outputs largest(const Op& op, const TensorBase& input, const Windows& w) {
+  TS_CHECK_IMPLEMENTED(!is_complex(input.dtype()) && input.dtype() != DType::kBool, "\"", op.name,
+                       "\" not implemented for ", input.dtype());
+  TensorBase dense = op::contiguous(input);
+  Dims size = pool::output_shape(input, w);
+  TensorBase values = new_empty(size, input.dtype(), input.device());
+  TensorBase indices = new_empty(size, DType::kInt64, input.device());
+  if (values.numel() > 0) {
+    int n = w.spatial();
+    TensorBase outputs[] = {pool::planes(values, n), pool::planes(indices, n)};
+    TensorBase in = pool::planes(dense, n);
+    launch("pool_max", outputs, {&in, 1}, pool::kernel_ints(w).span());
+  }
+  return Outputs(values, indices);
+}
+
+Outputs max_pool(const Call& c, int n) {
+  return largest(
+      c.op, c.tensor(0),
+      pool::regular(c.op, c.tensor(0), n, c.ints(1), c.ints(2), c.ints(3), c.ints(4), c.flag(5)));
+}
+
+// Each gradient goes to where its element came from.
+void scatter_back(Backward& b, int n) {
+  b.set(0, op::_pool_scatter(b.grad, b.results[1], b.shape(0).span(), n));
+}
+
+Outputs unpool(const Call& c, int n) {
+  const TensorBase &self = c.tensor(0), &indices = c.tensor(1);
+  TS_CHECK(indices.dtype() == DType::kInt64,
+           "elements in indices should be type int64 but got: ", indices.dtype());
+  TS_CHECK(self.dim() == n + 1 || self.dim() == n + 2, "Input to max_unpooling", n,
+           "d should be a ", n + 1, "d or ", n + 2,
+           "d Tensor, but got tensor with dimension: ", self.dim());
+  TS_CHECK(self.sizes() == indices.sizes(), "Expected shape of indices to be: ", self.sizes(),
+           " but got: ", indices.sizes());
+  Dims wanted = c.ints(2), size = self.sizes();
+  TS_CHECK(wanted.ndim() == n, "There should be exactly ", n, " elements in output_size, but got ",
+           wanted.ndim(), " elements in output_size.");
+  for (int d = 0; d < n; ++d) size[size.size() - wanted.size() + d] = wanted[d];
+  return op::_pool_scatter_assign(self, indices, size.span(), n);
+}
+
+}  // namespace
+
+// As _pool_scatter, but an element that several go to gets the last one.
+TS_OP({
+    .schema = "_pool_scatter_assign(Tensor self, Tensor indices, int[] size, int spatial) -> "
+              "Tensor",
+    .kind = Kind::kKernel,
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      TensorBase out = new_empty(c.ints(2), c.tensor(0).dtype(), c.tensor(0).device());
+      fill(out, Scalar(0));
+      int n = static_cast<int>(c.integer(3));
+      if (c.tensor(0).numel() > 0) {
+        TensorBase self = op::contiguous(c.tensor(0)), at = op::contiguous(c.tensor(1));
+        TensorBase inputs[] = {pool::planes(self, n), pool::planes(at, n)};
+        TensorBase to = pool::planes(out, n);
+        launch("pool_assign", {&to, 1}, inputs);
+      }
+      return out;
+    },
+    .saves = "indices",
+    .backward =
+        [](Backward& b) {
+          b.set(0, op::_pool_gather(b.grad, b.tensor(1), b.shape(0).span(), b.integer(3)));
+        },
+});
+
+TS_OP({
+    .schema = "_pool_scatter(Tensor grad, Tensor indices, int[] size, int spatial) -> Tensor",
+    .kind = Kind::kKernel,
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      TensorBase out = new_empty(c.ints(2), c.tensor(0).dtype(), c.tensor(0).device());
+      fill(out, Scalar(0));
+      int n = static_cast<int>(c.integer(3));
+      if (out.numel() > 0 && c.tensor(0).numel() > 0) {
+        TensorBase grad = op::contiguous(c.tensor(0)), at = op::contiguous(c.tensor(1));
+        TensorBase inputs[] = {pool::planes(grad, n), pool::planes(at, n)};
+        TensorBase to = pool::planes(out, n);
+        launch("pool_scatter", {&to, 1}, inputs);
+      }
+      return out;
+    },
+    .saves = "indices",
+    .backward =
+        [](Backward& b) {
+          b.set(0, op::_pool_gather(b.grad, b.tensor(1), b.shape(0).span(), b.integer(3)));
+        },
+});
+TS_OP({
+    .schema = "_pool_gather(Tensor self, Tensor indices, int[] size, int spatial) -> Tensor",
+    .kind = Kind::kKernel,
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      TensorBase out = new_empty(c.ints(2), c.tensor(0).dtype(), c.tensor(0).device());
+      int n = static_cast<int>(c.integer(3));
+      if (out.numel() > 0) {
+        TensorBase self = op::contiguous(c.tensor(0)), at = op::contiguous(c.tensor(1));
+        TensorBase inputs[] = {pool::planes(self, n), pool::planes(at, n)};
+        TensorBase to = pool::planes(out, n);
+        launch("pool_gather", {&to, 1}, inputs);
+      }
+      return out;
+    },
+    .saves = "indices",
+    .backward =
+        [](Backward& b) {
+          b.set(0, op::_pool_scatter(b.grad, b.tensor(1), b.shape(0).span(), b.integer(3)));
+        },
+});
+
+TS_OP({
+    .schema = "_max_pool1d(Tensor self, int[1] kernel_size, int[1] stride, int[1] padding, "
+              "int[1] dilation, bool ceil_mode) -> (Tensor values, Tensor indices)",
+    .kind = Kind::kKernel,
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs { return max_pool(c, 1); },
+    .saves = "indices",
+    .backward = [](Backward& b) { scatter_back(b, 1); },
+});
+TS_OP({
+    .schema = "max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=(), int[1] padding=0, "
+              "int[1] dilation=1, bool ceil_mode=False) -> Tensor",
+    .doc = "The largest element of each window, in one dimension.",
+    .example = "torch.max_pool1d(torch.ones(1, 1, 6), 2).shape",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      return op::_max_pool1d(c.tensor(0), c.args[1].ints, c.args[2].ints, c.args[3].ints,
+                             c.args[4].ints, c.flag(5))[0];
+    },
+    .samples = {{"T(2, 2, 6), 3, 2, 1"}, {"T(2, 6), 2, 2, 0, 2"}},
+});
+TS_OP({
+    .schema = "nn.functional.max_pool1d_with_indices(Tensor input, int[1] kernel_size, "
+              "int[1]? stride=None, int[1] padding=0, int[1] dilation=1, bool ceil_mode=False, "
+              "bool return_indices=True) -> (Tensor, Tensor)",
+    .also = "max_pool1d_with_indices",
+    .doc = "The largest element of each window, and its place in its plane.",
+    .example = "torch.nn.functional.max_pool1d_with_indices(torch.ones(1, 1, 6), 2)[1].shape",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      return op::_max_pool1d(c.tensor(0), c.args[1].ints, c.ints(2).span(), c.args[3].ints,
+                             c.args[4].ints, c.flag(5));
+    },
+    .samples = {{"T(2, 2, 6), 3, 2, 1"}},
+});
+TS_OP({
+    .schema = "adaptive_max_pool1d(Tensor self, int[1] output_size) -> "
+              "(Tensor values, Tensor indices)",
+    .doc = "The largest element of each of the windows that divide the input evenly.",
+    .example = "torch.adaptive_max_pool1d(torch.ones(1, 1, 6), 2)[0].shape",
+    .kind = Kind::kKernel,
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      return largest(c.op, c.tensor(0), pool::adaptive(c.op, c.tensor(0), 1, c.ints(1)));
+    },
+    .saves = "indices",
+    .backward = [](Backward& b) { scatter_back(b, 1); },
+    .samples = {{"T(2, 2, 6), 3"}},
+});
+TS_OP({
+    .schema =
+        "nn.functional._max_unpool1d(Tensor self, Tensor indices, int[] output_size) -> Tensor",
+    .doc = "Elements put back to where maximum pooling found them, zeros elsewhere.",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs { return unpool(c, 1); },
+});
+
+TS_OP({
+    .schema = "_max_pool2d(Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, "
+              "int[2] dilation, bool ceil_mode) -> (Tensor values, Tensor indices)",
+    .kind = Kind::kKernel,
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs { return max_pool(c, 2); },
+    .saves = "indices",
+    .backward = [](Backward& b) { scatter_back(b, 2); },
+});
+TS_OP({
+    .schema = "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=(), int[2] padding=0, "
+              "int[2] dilation=1, bool ceil_mode=False) -> Tensor",
+    .doc = "The largest element of each window, in two dimensions.",
+    .example = "torch.max_pool2d(torch.ones(1, 1, 6, 6), 2).shape",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      return op::_max_pool2d(c.tensor(0), c.args[1].ints, c.args[2].ints, c.args[3].ints,
+                             c.args[4].ints, c.flag(5))[0];
+    },
+    .samples = {{"T(2, 2, 6, 6), 3, 2, 1"}, {"T(2, 6, 6), 2, 2, 0, 2"}},
+});
+TS_OP({
+    .schema = "nn.functional.max_pool2d_with_indices(Tensor input, int[2] kernel_size, "
+              "int[2]? stride=None, int[2] padding=0, int[2] dilation=1, bool ceil_mode=False, "
+              "bool return_indices=True) -> (Tensor, Tensor)",
+    .also = "max_pool2d_with_indices",
+    .doc = "The largest element of each window, and its place in its plane.",
+    .example = "torch.nn.functional.max_pool2d_with_indices(torch.ones(1, 1, 6, 6), 2)[1].shape",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      return op::_max_pool2d(c.tensor(0), c.args[1].ints, c.ints(2).span(), c.args[3].ints,
+                             c.args[4].ints, c.flag(5));
+    },
+    .samples = {{"T(2, 2, 6, 6), 3, 2, 1"}},
+});
+TS_OP({
+    .schema = "adaptive_max_pool2d(Tensor self, int[2] output_size) -> "
+              "(Tensor values, Tensor indices)",
+    .doc = "The largest element of each of the windows that divide the input evenly.",
+    .example = "torch.adaptive_max_pool2d(torch.ones(1, 1, 6, 6), 2)[0].shape",
+    .kind = Kind::kKernel,
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      return largest(c.op, c.tensor(0), pool::adaptive(c.op, c.tensor(0), 2, c.ints(1)));
+    },
+    .saves = "indices",
+    .backward = [](Backward& b) { scatter_back(b, 2); },
+    .samples = {{"T(2, 2, 6, 6), 3"}},
+});
+TS_OP({
+    .schema =
+        "nn.functional._max_unpool2d(Tensor self, Tensor indices, int[] output_size) -> Tensor",
+    .doc = "Elements put back to where maximum pooling found them, zeros elsewhere.",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs { return unpool(c, 2); },
+});
+
+TS_OP({
+    .schema = "_max_pool3d(Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, "
+              "int[3] dilation, bool ceil_mode) -> (Tensor values, Tensor indices)",
+    .kind = Kind::kKernel,
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs { return max_pool(c, 3); },
+    .saves = "indices",
+    .backward = [](Backward& b) { scatter_back(b, 3); },
+});
+TS_OP({
+    .schema = "max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=(), int[3] padding=0, "
+              "int[3] dilation=1, bool ceil_mode=False) -> Tensor",
+    .doc = "The largest element of each window, in three dimensions.",
+    .example = "torch.max_pool3d(torch.ones(1, 1, 6, 6, 6), 2).shape",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      return op::_max_pool3d(c.tensor(0), c.args[1].ints, c.args[2].ints, c.args[3].ints,
+                             c.args[4].ints, c.flag(5))[0];
+    },
+    .samples = {{"T(2, 2, 6, 6, 6), 3, 2, 1"}, {"T(2, 6, 6, 6), 2, 2, 0, 2"}},
+});
+TS_OP({
+    .schema = "nn.functional.max_pool3d_with_indices(Tensor input, int[3] kernel_size, "
+              "int[3]? stride=None, int[3] padding=0, int[3] dilation=1, bool ceil_mode=False, "
+              "bool return_indices=True) -> (Tensor, Tensor)",
+    .also = "max_pool3d_with_indices",
+    .doc = "The largest element of each window, and its place in its plane.",
+    .example = "torch.nn.functional.max_pool3d_with_indices(torch.ones(1, 1, 6, 6, 6), 2)[1].shape",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      return op::_max_pool3d(c.tensor(0), c.args[1].ints, c.ints(2).span(), c.args[3].ints,
+                             c.args[4].ints, c.flag(5));
+    },
+    .samples = {{"T(2, 2, 6, 6, 6), 3, 2, 1"}},
+});
+TS_OP({
+    .schema = "adaptive_max_pool3d(Tensor self, int[3] output_size) -> "
+              "(Tensor values, Tensor indices)",
+    .doc = "The largest element of each of the windows that divide the input evenly.",
+    .example = "torch.adaptive_max_pool3d(torch.ones(1, 1, 6, 6, 6), 2)[0].shape",
+    .kind = Kind::kKernel,
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      return largest(c.op, c.tensor(0), pool::adaptive(c.op, c.tensor(0), 3, c.ints(1)));
+    },
+    .saves = "indices",
+    .backward = [](Backward& b) { scatter_back(b, 3); },
+    .samples = {{"T(2, 2, 6, 6, 6), 3"}},
+});
+TS_OP({
+    .schema =
+        "nn.functional._max_unpool3d(Tensor self, Tensor indices, int[] output_size) -> Tensor",
+    .doc = "Elements put back to where maximum pooling found them, zeros elsewhere.",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs { return unpool(c, 3); },
+});
+
+}  // namespace tessera
