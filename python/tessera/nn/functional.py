@@ -162,7 +162,7 @@ def _adaptive_max_pool(n):
     name = f"adaptive_max_pool{n}d"
 
     def adaptive_max_pool(input, output_size, return_indices=False):
-        values, indices = _ops[name](input, _sizes(output_size, input))
+        values, indices = _ops["_" + name](input, _sizes(output_size, input))
         return (values, indices) if return_indices else values
 
     adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = name

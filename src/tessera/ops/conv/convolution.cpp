@@ -335,7 +335,7 @@ TS_OP({
     .example = "torch.conv2d(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2, 2))",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_nd(c, 2); },
-    .samples = {{"T(2, 2, 5, 5), T(4, 1, 2, 2), T(4), 2, 1, 1, 2"}, {"T(2, 5, 5), T(3, 2, 2, 2)"}},
+    .samples = {{"T(1, 2, 4, 4), T(4, 1, 2, 2), T(4), 2, 1, 1, 2"}, {"T(2, 4, 4), T(3, 2, 2, 2)"}},
 });
 TS_OP({
     .schema = "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
@@ -346,7 +346,7 @@ TS_OP({
     .example = "torch.conv2d(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2, 2), padding='same').shape",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_padded(c, 2); },
-    .samples = {{"T(2, 2, 5, 5), T(3, 2, 2, 2), None, 1, 'same'"}},
+    .samples = {{"T(1, 2, 4, 4), T(3, 2, 2, 2), None, 1, 'same'"}},
 });
 TS_OP({
     .schema = "conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
@@ -357,7 +357,7 @@ TS_OP({
     .example = "torch.conv_transpose2d(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2)).shape",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_transpose_nd(c, 2); },
-    .samples = {{"T(2, 4, 5, 5), T(4, 1, 2, 2), T(2), 2, 1, 1, 2"}},
+    .samples = {{"T(1, 4, 3, 3), T(4, 1, 2, 2), T(2), 2, 1, 1, 2"}},
 });
 
 TS_OP({
@@ -368,8 +368,8 @@ TS_OP({
     .example = "torch.conv3d(torch.ones(1, 1, 4, 4, 4), torch.ones(1, 1, 2, 2, 2))",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_nd(c, 3); },
-    .samples = {{"T(2, 2, 5, 5, 5), T(4, 1, 2, 2, 2), T(4), 2, 1, 1, 2"},
-                {"T(2, 5, 5, 5), T(3, 2, 2, 2, 2)"}},
+    .samples = {{"T(1, 2, 3, 3, 3), T(4, 1, 2, 2, 2), T(4), 2, 1, 1, 2"},
+                {"T(2, 3, 3, 3), T(1, 2, 2, 2, 2)"}},
 });
 TS_OP({
     .schema = "conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, "
@@ -381,7 +381,7 @@ TS_OP({
         "torch.conv3d(torch.ones(1, 1, 4, 4, 4), torch.ones(1, 1, 2, 2, 2), padding='same').shape",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_padded(c, 3); },
-    .samples = {{"T(2, 2, 5, 5, 5), T(3, 2, 2, 2, 2), None, 1, 'same'"}},
+    .samples = {{"T(1, 2, 3, 3, 3), T(1, 2, 2, 2, 2), None, 1, 'same'"}},
 });
 TS_OP({
     .schema = "conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, "
@@ -393,7 +393,7 @@ TS_OP({
     .example = "torch.conv_transpose3d(torch.ones(1, 1, 2, 2, 2), torch.ones(1, 1, 2, 2, 2)).shape",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_transpose_nd(c, 3); },
-    .samples = {{"T(2, 4, 5, 5, 5), T(4, 1, 2, 2, 2), T(2), 2, 1, 1, 2"}},
+    .samples = {{"T(1, 4, 2, 2, 2), T(4, 1, 2, 2, 2), T(2), 2, 1, 1, 2"}},
 });
 
 }  // namespace tessera

@@ -163,7 +163,7 @@ TS_OP({
       return op::_avg_pool(c.tensor(0), 2, w.kernel.span(), w.stride.span(), w.padding.span(),
                            c.flag(4), by.include_pad, by.fixed);
     },
-    .samples = {{"T(2, 2, 6, 6), 3, 2, 1"}, {"T(2, 6, 6), 2, 2, 1, True, False"}},
+    .samples = {{"T(1, 2, 4, 4), 3, 2, 1"}, {"T(2, 4, 4), 2, 2, 1, True, False"}},
 });
 TS_OP({
     .schema = "adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor",
@@ -173,7 +173,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       return op::_adaptive_avg_pool(c.tensor(0), 2, c.ints(1).span());
     },
-    .samples = {{"T(2, 2, 6, 6), 4"}},
+    .samples = {{"T(1, 2, 4, 4), 3"}},
 });
 
 TS_OP({
@@ -191,7 +191,7 @@ TS_OP({
       return op::_avg_pool(c.tensor(0), 3, w.kernel.span(), w.stride.span(), w.padding.span(),
                            c.flag(4), by.include_pad, by.fixed);
     },
-    .samples = {{"T(2, 2, 6, 6, 6), 3, 2, 1"}, {"T(2, 6, 6, 6), 2, 2, 1, True, False"}},
+    .samples = {{"T(1, 1, 3, 3, 3), 2, 1, 1"}, {"T(1, 3, 3, 3), 2, 2, 1, True, False"}},
 });
 TS_OP({
     .schema = "adaptive_avg_pool3d(Tensor self, int[3] output_size) -> Tensor",
@@ -201,7 +201,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       return op::_adaptive_avg_pool(c.tensor(0), 3, c.ints(1).span());
     },
-    .samples = {{"T(2, 2, 6, 6, 6), 4"}},
+    .samples = {{"T(1, 1, 3, 3, 3), 2"}},
 });
 
 }  // namespace tessera

@@ -159,10 +159,8 @@ TS_OP({
     .samples = {{"T(2, 2, 6), 3, 2, 1"}},
 });
 TS_OP({
-    .schema = "adaptive_max_pool1d(Tensor self, int[1] output_size) -> "
+    .schema = "_adaptive_max_pool1d(Tensor self, int[1] output_size) -> "
               "(Tensor values, Tensor indices)",
-    .doc = "The largest element of each of the windows that divide the input evenly.",
-    .example = "torch.adaptive_max_pool1d(torch.ones(1, 1, 6), 2)[0].shape",
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
@@ -170,7 +168,6 @@ TS_OP({
     },
     .saves = "indices",
     .backward = [](Backward& b) { scatter_back(b, 1); },
-    .samples = {{"T(2, 2, 6), 3"}},
 });
 TS_OP({
     .schema =
@@ -199,7 +196,7 @@ TS_OP({
       return op::_max_pool2d(c.tensor(0), c.args[1].ints, c.args[2].ints, c.args[3].ints,
                              c.args[4].ints, c.flag(5))[0];
     },
-    .samples = {{"T(2, 2, 6, 6), 3, 2, 1"}, {"T(2, 6, 6), 2, 2, 0, 2"}},
+    .samples = {{"T(1, 2, 4, 4), 3, 2, 1"}, {"T(2, 4, 4), 2, 2, 0, 2"}},
 });
 TS_OP({
     .schema = "nn.functional.max_pool2d_with_indices(Tensor input, int[2] kernel_size, "
@@ -213,13 +210,11 @@ TS_OP({
       return op::_max_pool2d(c.tensor(0), c.args[1].ints, c.ints(2).span(), c.args[3].ints,
                              c.args[4].ints, c.flag(5));
     },
-    .samples = {{"T(2, 2, 6, 6), 3, 2, 1"}},
+    .samples = {{"T(1, 2, 4, 4), 3, 2, 1"}},
 });
 TS_OP({
-    .schema = "adaptive_max_pool2d(Tensor self, int[2] output_size) -> "
+    .schema = "_adaptive_max_pool2d(Tensor self, int[2] output_size) -> "
               "(Tensor values, Tensor indices)",
-    .doc = "The largest element of each of the windows that divide the input evenly.",
-    .example = "torch.adaptive_max_pool2d(torch.ones(1, 1, 6, 6), 2)[0].shape",
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
@@ -227,7 +222,6 @@ TS_OP({
     },
     .saves = "indices",
     .backward = [](Backward& b) { scatter_back(b, 2); },
-    .samples = {{"T(2, 2, 6, 6), 3"}},
 });
 TS_OP({
     .schema =
@@ -256,7 +250,7 @@ TS_OP({
       return op::_max_pool3d(c.tensor(0), c.args[1].ints, c.args[2].ints, c.args[3].ints,
                              c.args[4].ints, c.flag(5))[0];
     },
-    .samples = {{"T(2, 2, 6, 6, 6), 3, 2, 1"}, {"T(2, 6, 6, 6), 2, 2, 0, 2"}},
+    .samples = {{"T(1, 1, 3, 3, 3), 2, 1, 1"}, {"T(1, 3, 3, 3), 2, 1, 0, 2"}},
 });
 TS_OP({
     .schema = "nn.functional.max_pool3d_with_indices(Tensor input, int[3] kernel_size, "
@@ -270,13 +264,11 @@ TS_OP({
       return op::_max_pool3d(c.tensor(0), c.args[1].ints, c.ints(2).span(), c.args[3].ints,
                              c.args[4].ints, c.flag(5));
     },
-    .samples = {{"T(2, 2, 6, 6, 6), 3, 2, 1"}},
+    .samples = {{"T(1, 1, 3, 3, 3), 2, 1, 1"}},
 });
 TS_OP({
-    .schema = "adaptive_max_pool3d(Tensor self, int[3] output_size) -> "
+    .schema = "_adaptive_max_pool3d(Tensor self, int[3] output_size) -> "
               "(Tensor values, Tensor indices)",
-    .doc = "The largest element of each of the windows that divide the input evenly.",
-    .example = "torch.adaptive_max_pool3d(torch.ones(1, 1, 6, 6, 6), 2)[0].shape",
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
@@ -284,7 +276,6 @@ TS_OP({
     },
     .saves = "indices",
     .backward = [](Backward& b) { scatter_back(b, 3); },
-    .samples = {{"T(2, 2, 6, 6, 6), 3"}},
 });
 TS_OP({
     .schema =
@@ -292,6 +283,18 @@ TS_OP({
     .doc = "Elements put back to where maximum pooling found them, zeros elsewhere.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return unpool(c, 3); },
+});
+
+TS_OP({
+    .schema = "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
+    .doc =
+        "The largest element of each of the windows that divide the input evenly, and its place.",
+    .example = "torch.adaptive_max_pool1d(torch.ones(1, 1, 6), 2)[0].shape",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      return op::_adaptive_max_pool1d(c.tensor(0), c.args[1].ints);
+    },
+    .samples = {{"T(2, 2, 6), 3"}},
 });
 
 }  // namespace tessera
