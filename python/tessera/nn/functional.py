@@ -239,8 +239,98 @@ for _n in (1, 2, 3):
     globals()[f"lp_pool{_n}d"] = _lp_pool(_n)
 
 
+_LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
+
+
+def interpolate(
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
+):
+    """The input brought to another size by the given mode."""
+    n = input.dim() - 2
+    if mode in ("nearest", "area", "nearest-exact"):
+        if align_corners is not None:
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: linear | "
+                "bilinear | bicubic | trilinear"
+            )
+    elif align_corners is None:
+        align_corners = False
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is not None:
+        if isinstance(size, (list, tuple)):
+            if len(size) != n:
+                raise ValueError(
+                    "Input and output must have the same number of spatial dimensions, but got "
+                    f"input with spatial dimensions of {list(input.shape[2:])} and output size of "
+                    f"{size}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
+                    "output size in (o1, o2, ...,oK) format."
+                )
+            if not all(isinstance(x, int) or hasattr(x, "__index__") for x in size):
+                raise TypeError(f"expected size to be one of int or Tuple[int], but got {size}")
+            sizes = [int(x) for x in size]
+        else:
+            sizes = [int(size)] * n
+        scales = None
+    elif scale_factor is not None:
+        if isinstance(scale_factor, (list, tuple)):
+            if len(scale_factor) != n:
+                raise ValueError(
+                    "Input and scale_factor must have the same number of spatial dimensions, but "
+                    f"got input with spatial dimensions of {list(input.shape[2:])} and "
+                    f"scale_factor of shape {scale_factor}."
+                )
+            scales = [float(x) for x in scale_factor]
+        else:
+            scales = [float(scale_factor)] * n
+        import math
+
+        sizes = [math.floor(input.shape[d + 2] * scales[d]) for d in range(n)]
+    else:
+        raise ValueError("either size or scale_factor should be defined")
+    if recompute_scale_factor is not None and recompute_scale_factor and size is not None:
+        raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+    if recompute_scale_factor:
+        scales = None
+    if antialias and not (mode in ("bilinear", "bicubic") and input.dim() == 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D "
+            "tensor as input"
+        )
+    if mode == "area":
+        return _this().__dict__[f"adaptive_avg_pool{n}d"](input, sizes)
+    if mode not in ("nearest", "nearest-exact") and _LINEAR.get(mode) != n:
+        raise NotImplementedError(
+            "Input Error: Only 3D, 4D and 5D input Tensors supported "
+            f"(got {input.dim()}D) for the modes: nearest | linear | bilinear | bicubic | "
+            f"trilinear | area | nearest-exact (got {mode})"
+        )
+    if n not in (1, 2, 3):
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the "
+            f"modes: nearest | linear | bilinear | bicubic | trilinear | area (got {mode})"
+        )
+    return _ops["_upsample"](
+        input, sizes, scales or [0.0] * n, mode, bool(align_corners), bool(antialias)
+    )
+
+
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
-    return _this().interpolate(input, size, scale_factor, mode, align_corners)
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input, size=None, scale_factor=None):
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input, size=None, scale_factor=None):
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
 def multi_head_attention_forward(*args, **kwargs):
