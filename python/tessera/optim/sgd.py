@@ -1,18 +1,16 @@
 """Stochastic gradient descent."""
 
 from .. import _C
-from .optimizer import Optimizer, required
-
-_step = _C.ops["_sgd_step_"]
+from .optimizer import Optimizer, check, check_ways, number, zeros_like
 
 
 class SGD(Optimizer):
-    """One call of the step operator for all parameters of a group."""
+    """p -= lr * g, with momentum and weight decay."""
 
     def __init__(
         self,
         params,
-        lr=required,
+        lr=1e-3,
         momentum=0,
         dampening=0,
         weight_decay=0,
@@ -21,17 +19,14 @@ class SGD(Optimizer):
         maximize=False,
         foreach=None,
         differentiable=False,
+        fused=None,
     ):
-        if lr is not required and lr < 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if momentum < 0.0:
-            raise ValueError(f"Invalid momentum value: {momentum}")
-        if weight_decay < 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check(lr, "learning rate")
+        check(momentum, "momentum value")
+        check(weight_decay, "weight_decay value")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        if differentiable:
-            raise NotImplementedError("SGD(differentiable=True) is not implemented in Tessera yet")
+        check_ways(foreach, fused, differentiable)
         defaults = dict(
             lr=lr,
             momentum=momentum,
@@ -41,45 +36,50 @@ class SGD(Optimizer):
             maximize=maximize,
             foreach=foreach,
             differentiable=differentiable,
+            fused=fused,
         )
         super().__init__(params, defaults)
 
-    def step(self, closure=None):
-        loss = self._closure_loss(closure)
-        before = _C.is_grad_enabled()
-        _C._set_grad_enabled(False)
-        try:
-            for group in self.param_groups:
-                self._step_group(group)
-        finally:
-            _C._set_grad_enabled(before)
-        return loss
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("nesterov", False)
+            group.setdefault("maximize", False)
+            group.setdefault("foreach", None)
+            group.setdefault("differentiable", False)
+            group.setdefault("fused", False)
 
-    def _step_group(self, group):
-        params = [p for p in group["params"] if p.grad is not None]
+    def step(self, closure=None):
+        return self._run_step(closure)
+
+    def _step_group(self, group, params, grads):
         if group["momentum"] == 0:
-            self._run(group, params, [], False)
+            self._run(group, params, grads, [], False)
             return
-        # Parameters whose momentum is not there yet start with their gradient.
+        state = self.state
+        fresh = [state[p].get("momentum_buffer") is None for p in params]
+        # A momentum that is not there yet starts with the gradient.
         for first in (False, True):
-            some = [p for p in params if ("momentum_buffer" not in self.state[p]) == first]
-            for p in some:
-                if first:
-                    self.state[p]["momentum_buffer"] = _C.ops["zeros_like"](p)
-            self._run(group, some, [self.state[p]["momentum_buffer"] for p in some], first)
+            some = [i for i, f in enumerate(fresh) if f == first]
+            if not some:
+                continue
+            if first:
+                for i in some:
+                    state[params[i]]["momentum_buffer"] = zeros_like(params[i])
+            momenta = [state[params[i]]["momentum_buffer"] for i in some]
+            self._run(group, [params[i] for i in some], [grads[i] for i in some], momenta, first)
 
     @staticmethod
-    def _run(group, params, momenta, first):
-        if params:
-            _step(
-                params,
-                [p.grad for p in params],
-                momenta,
-                lr=group["lr"],
-                momentum=group["momentum"],
-                dampening=group["dampening"],
-                weight_decay=group["weight_decay"],
-                nesterov=group["nesterov"],
-                maximize=group["maximize"],
-                first=first,
-            )
+    def _run(group, params, grads, momenta, first):
+        _C.ops["_sgd_step_"](
+            params,
+            grads,
+            momenta,
+            lr=number(group["lr"]),
+            momentum=group["momentum"],
+            dampening=group["dampening"],
+            weight_decay=group["weight_decay"],
+            nesterov=group["nesterov"],
+            maximize=group["maximize"],
+            first=first,
+        )

@@ -1,0 +1,5 @@
+"""AdamW, where PyTorch keeps it."""
+
+from .adam import AdamW
+
+__all__ = ["AdamW"]
