@@ -7,7 +7,7 @@ whether as much was drawn as PyTorch draws.
 
 CASES = """
 list(d.DataLoader(d.TensorDataset(X, Y), batch_size=4, shuffle=True))
-list(d.DataLoader(d.TensorDataset(X, Y), batch_size=4, shuffle=True, drop_last=True, generator=g()))
+list(d.DataLoader(d.TensorDataset(X, Y), 4, shuffle=True, drop_last=True, generator=g()))
 [list(d.DataLoader(d.TensorDataset(Y), batch_size=9, shuffle=True)) for _ in range(2)]
 list(d.DataLoader(d.TensorDataset(X, Y), batch_size=9))
 list(d.DataLoader(Y.tolist(), batch_size=9, shuffle=True))
@@ -24,7 +24,7 @@ list(d.BatchSampler(d.RandomSampler(Y), 4, False))
 list(d.BatchSampler(d.SequentialSampler(Y), 4, True))
 [list(s) for s in d.random_split(range(25), [10, 15])]
 [list(s) for s in d.random_split(range(25), [0.3, 0.3, 0.4], g())]
-[list(d.DataLoader(s, batch_size=8, shuffle=True)) for s in d.random_split(d.TensorDataset(Y), [9, 16])]
+[list(d.DataLoader(s, 8, shuffle=True)) for s in d.random_split(d.TensorDataset(Y), [9, 16])]
 [list(d.distributed.DistributedSampler(range(11), 3, r, seed=2)) for r in range(3)]
 [list(d.distributed.DistributedSampler(range(11), 3, r, False, drop_last=True)) for r in range(3)]
 list(d.DataLoader(Drawing(), batch_size=3, shuffle=True, num_workers=2))

@@ -35,6 +35,8 @@ def test_first_parameters(text):
 
 @pytest.mark.parametrize("case", OLD, ids=key)
 def test_layer(case, device):
+    if "Lazy" in case[0] and device != "cpu":
+        pytest.skip("its parameters are drawn on the device, whose numbers are others")
     wanted = RECORDED[key(case)]
     with operators_may_be_missing():
         got = run(torch, case, device)

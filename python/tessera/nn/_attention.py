@@ -216,7 +216,7 @@ def multi_head_attention_forward(
 
     if need_weights:
         if is_causal and attn_mask is None:
-            raise AssertionError("FIXME: is_causal not implemented for need_weights")
+            raise AssertionError("is_causal is not implemented for need_weights")
         q = q * math.sqrt(1.0 / float(head_dim))
         scores = torch.bmm(q, k.transpose(-2, -1))
         if attn_mask is not None:

@@ -1,5 +1,5 @@
 #include "tessera/gen/binary.h"
-#include "tessera/gen/unary.h"
+#include "tessera/ops/optim/steps.h"
 
 namespace tessera {
 
@@ -13,20 +13,13 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       auto params = c.tensors(0);
-      auto grads = c.tensors(1);
-      auto momenta = c.tensors(2);
+      optim::check_lists(c, {1, 2});
       double lr = c.number(3), momentum = c.number(4), dampening = c.number(5);
-      double decay = c.number(6);
-      TS_CHECK(
-          params.size() == grads.size() && (momenta.empty() || momenta.size() == params.size()),
-          "_sgd_step_: ", params.size(), " parameters, ", grads.size(), " gradients, ",
-          momenta.size(), " momenta");
       for (size_t i = 0; i < params.size(); ++i) {
         const TensorBase& p = params[i];
-        TensorBase g = c.flag(8) ? op::neg(grads[i]) : grads[i];
-        if (decay != 0) g = op::add(g, p, Scalar(decay));
-        if (momentum != 0 && !momenta.empty()) {
-          const TensorBase& buffer = momenta[i];
+        TensorBase g = optim::gradient(c.tensors(1)[i], p, c.flag(8), c.number(6));
+        if (momentum != 0 && !c.tensors(2).empty()) {
+          const TensorBase& buffer = c.tensors(2)[i];
           if (c.flag(9)) {
             copy_into(buffer, g, false);
           } else {
