@@ -59,6 +59,7 @@ from ._functions import (
     seed,
     typename,
 )
+from ._indexing import histogramdd, nonzero, unique, unique_consecutive
 from ._tensor_str import set_printoptions
 from . import autograd
 from . import fuse

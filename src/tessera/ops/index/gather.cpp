@@ -294,32 +294,48 @@ TS_OP({
                 {"T(5, 3), 1, I([[0, 0]], 3), T(1, 2), 'amax'"}},
 });
 
+TS_BODY(wrap_index, "t", 't', 1, (int64_t), return select(a < T(0), a + s0, a);)
+TS_OP({
+    .schema = "_wrap_index(Tensor self, Scalar size) -> Tensor",
+    .kind = Kind::kPointwise,
+    .types = TypeRule::kSame,
+    .forms = kFunction,
+    .body = &wrap_index_body,
+    .not_differentiable = true,
+});
+
 TS_OP({
     .schema = "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
-    .doc = "gather with both tensors broadcast; without dim over the flattened tensor.",
+    .doc = "gather with both tensors broadcast, in which negative indices count from the end; "
+           "without dim over the flattened tensor.",
     .example = "torch.take_along_dim(torch.tensor([[3, 1, 2]]), torch.tensor([[1]]), dim=1)",
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) -> Outputs {
       const TensorBase &self = c.tensor(0), &indices = c.tensor(1);
-      const int64_t flat = -1;
       check_same_device(c.op, c.args);
+      const int64_t flat = -1;
+      auto found = [](const TensorBase& t, int64_t along, const TensorBase& i) {
+        return op::gather(t, along, op::_wrap_index(i, Scalar(t.size(along))));
+      };
+      TS_CHECK(indices.dtype() == DType::kInt64,
+               "torch.take_along_dim(): dtype of indices should be Long but got ", indices.dtype());
       if (!c.has(2))
-        return op::gather(op::reshape(self, {&flat, 1}), 0, op::reshape(indices, {&flat, 1}));
+        return found(op::reshape(self, {&flat, 1}), 0, op::reshape(indices, {&flat, 1}));
       TS_CHECK(self.dim() == indices.dim(),
                "torch.take_along_dim(): input and indices should have the same number of "
                "dimensions, but got ",
                self.dim(), " dimensions for input, and ", indices.dim(), " dimensions for indices");
-      TS_CHECK(indices.dtype() == DType::kInt64,
-               "torch.take_along_dim(): dtype of indices should be Long but got ", indices.dtype());
       int dim = wrap_dim(c.integer(2), self.dim());
       size_t d = static_cast<size_t>(dim);
-      if (self.dim() == 0) return op::gather(self, dim, indices);
+      if (self.dim() == 0)
+        return op::reshape(
+            found(op::reshape(self, {&flat, 1}), 0, op::reshape(indices, {&flat, 1})), {});
       Dims like_index = self.sizes(), like_self = indices.sizes();
       like_index[d] = indices.sizes()[d];
       like_self[d] = self.sizes()[d];
       TensorBase i = op::expand(indices, broadcast_shapes(like_index, indices.sizes()).span());
       TensorBase t = op::expand(self, broadcast_shapes(like_self, self.sizes()).span());
-      return op::gather(t, dim, i);
+      return found(t, dim, i);
     },
     .samples = {{"T(3, 4), I([[0, 3, 2, 1]], 4), 1"}, {"T(3, 4), I([[11, 0]], 12)"}},
 });

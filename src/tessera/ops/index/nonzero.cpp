@@ -50,6 +50,23 @@ TS_OP({
     .not_differentiable = true,
 });
 
+// A tensor of coordinates for each dimension: what torch.where and nonzero(as_tuple=True) give.
+TS_OP({
+    .schema = "_nonzero_numpy(Tensor self) -> Tensor[]",
+    .kind = Kind::kKernel,
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      TensorBase self = c.tensor(0);
+      if (self.dim() == 0) self = alias(self, {1}, {1}, self.storage_offset());
+      TensorBase rows = op::nonzero(self);
+      std::vector<TensorBase> columns;
+      for (int d = 0; d < self.dim(); ++d)
+        columns.push_back(alias(rows, {rows.sizes()[0]}, {self.dim()}, d));
+      return columns;
+    },
+    .not_differentiable = true,
+});
+
 TS_OP({
     .schema = "nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor",
     .doc = "The first positions of elements that are not zero: exactly `size` rows, the rest of "
