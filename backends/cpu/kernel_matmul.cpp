@@ -1,4 +1,5 @@
-// Batched matrix product with an optional bias.
+// "matmul": batched matrix product with an optional bias. Products of floats are ours; those of
+// complex numbers, and all on machines without fused multiply-adds, BLAS's.
 #include <algorithm>
 #include <climits>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include "convert_scalar.h"
 #include "gemm.h"
 #include "kernels.h"
+#include "matmul_floats.h"
 #include "scratch.h"
 #include "strided.h"
 #include "thread_pool.h"
@@ -225,6 +227,7 @@ Status matmul(const KernelArgs& args) {
                   dtype_name(args.inputs[i].dtype), dtype_name(args.outputs[0].dtype));
   const Shape s{a.sizes[0], a.sizes[1], a.sizes[2], b.sizes[2]};
   if (s.batch * s.m * s.n == 0) return {};
+  if (is_floating(a.dtype) && matmul_floats(args)) return {};
   switch (a.dtype) {
     case DType::kFloat32:
       return matmul_plain<float>(args, s);

@@ -68,7 +68,23 @@ def softmaxes():
                     )
 
 
+def products():
+    """Packed and not, from every layout, with rest in each direction; vectors; batches."""
+    shapes = [(1, 1, 1), (7, 300, 5), (64, 64, 64), (65, 513, 70), (150, 260, 190), (3, 40, 400)]
+    shapes += [(1, 700, 90), (90, 700, 1), (130, 1, 130)]
+    for m, k, n in shapes:
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+            a, b = numbers(m, k).to(dtype), numbers(k, n, seed=2).to(dtype)
+            at, bt = a.t().contiguous().t(), b.t().contiguous().t()
+            name = f"{m} x {k} x {n} {dtype}"
+            for x, y in [(a, b), (at, b), (a, bt), (at, bt)]:
+                yield f"{name} {x.stride()} {y.stride()}", lambda x=x, y=y: x @ y
+    a, b = numbers(20, 33, 47), numbers(20, 47, 29, seed=2)
+    yield "bmm", lambda: torch.bmm(a, b)
+
+
 def cases():
+    yield from products()
     yield from reductions()
     yield from copies()
     yield from softmaxes()

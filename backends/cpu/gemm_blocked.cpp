@@ -1,0 +1,284 @@
+#include "gemm_blocked.h"
+
+#include <algorithm>
+#include <new>
+
+#include "convert.h"
+#include "gemm_kernel.h"
+#include "scratch.h"
+#include "strided.h"
+#include "thread_pool.h"
+#include "transpose.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+// Products below this run on the calling thread: waking others costs as much.
+constexpr int64_t kSerialProduct = 24 * 1024;
+// A panel of b that is used by fewer rows of a than this is not worth packing.
+constexpr int64_t kRowsToPack = 24;
+// What is used directly stays in the second-level cache.
+constexpr int64_t kDirectBytes = 256 * 1024;
+// Rows of a that are multiplied by a panel at a time.
+constexpr int64_t kBlockRows = 120;
+
+class Buffer {
+ public:
+  explicit Buffer(size_t bytes) : p_(bytes ? cache_allocate(bytes) : nullptr) {
+    if (bytes && !p_) throw std::bad_alloc();
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { cache_free(p_); }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(p_);
+  }
+
+ private:
+  void* p_;
+};
+
+template <class T>
+struct Product {
+  const GemmKernel<T>& kernel;
+  int64_t m, n, k;
+  GemmOperand a, b;
+  T* c;
+  const T* bias;
+  ConvertFn widen_a = nullptr, widen_b = nullptr;
+
+  static constexpr DType kOwn = sizeof(T) == 4 ? DType::kFloat32 : DType::kFloat64;
+
+  const char* at(const GemmOperand& o, int64_t i, int64_t j) const {
+    return static_cast<const char*>(o.data) +
+           (i * o.row + j * o.col) * static_cast<int64_t>(itemsize(o.dtype));
+  }
+
+  // Rows [i, i + rows) by columns [j, j + cols), depth [p, p + depth); b's panel at `panel`.
+  void piece(int64_t i, int64_t rows, int64_t j, int64_t cols, int64_t p, int64_t depth, const T* x,
+             int64_t x_row, int64_t x_step, const T* panel, int64_t panel_step) const {
+    kernel.run({.a = x,
+                .a_row = x_row,
+                .a_step = x_step,
+                .b = panel,
+                .b_step = panel_step,
+                .c = c + i * n + j,
+                .c_row = n,
+                .k = depth,
+                .rows = rows,
+                .cols = cols,
+                .add = p > 0,
+                .bias = bias && p + depth == k ? bias + j : nullptr});
+  }
+
+  // b's columns [j, j + cols) of depth [p, p + depth) as rows of kernel.cols, filled up with zeros.
+  void pack_panel(int64_t p, int64_t depth, int64_t j, int64_t cols, T* to, T* wide) const {
+    const int64_t step = kernel.cols, item = static_cast<int64_t>(itemsize(b.dtype));
+    const char* from = at(b, p, j);
+    if (cols < step) std::fill_n(to, depth * step, T(0));
+    if (b.col == 1 || cols == 1) {
+      for (int64_t r = 0; r < depth; ++r) {
+        const char* row = from + r * b.row * item;
+        if (widen_b)
+          widen_b(to + r * step, row, cols);
+        else
+          std::copy_n(reinterpret_cast<const T*>(row), cols, to + r * step);
+      }
+    } else if (b.row == 1 || depth == 1) {
+      if (!widen_b) return transpose(to, step, from, b.col, depth, cols, sizeof(T));
+      for (int64_t q = 0; q < cols; ++q) widen_b(wide + q * depth, from + q * b.col * item, depth);
+      transpose(to, step, wide, depth, depth, cols, sizeof(T));
+    } else if (widen_b) {
+      uint16_t* raw = reinterpret_cast<uint16_t*>(wide + depth * step);
+      gather_block(raw, from, depth, cols, b.row, b.col, 2);
+      for (int64_t r = 0; r < depth; ++r) widen_b(to + r * step, raw + r * cols, cols);
+    } else {
+      gather_block(wide, from, depth, cols, b.row, b.col, sizeof(T));
+      for (int64_t r = 0; r < depth; ++r) std::copy_n(wide + r * cols, cols, to + r * step);
+    }
+  }
+  int64_t wide_elements() const { return 2 * kGemmDepth * kernel.cols; }
+
+  // a's rows [i, i + rows) of depth [p, p + depth) as the kernel reads them: where they lie, or
+  // copied.
+  const T* block(int64_t i, int64_t rows, int64_t p, int64_t depth, T* to, int64_t& row,
+                 int64_t& step) const {
+    const char* from = at(a, i, p);
+    const int64_t item = static_cast<int64_t>(itemsize(a.dtype));
+    if (!widen_a && (a.col == 1 || depth == 1)) {
+      row = a.row;
+      step = 1;
+      return reinterpret_cast<const T*>(from);
+    }
+    if (a.row == 1 || rows == 1) {  // column by column
+      for (int64_t q = 0; q < depth; ++q) {
+        const char* column = from + q * a.col * item;
+        if (widen_a)
+          widen_a(to + q * rows, column, rows);
+        else
+          std::copy_n(reinterpret_cast<const T*>(column), rows, to + q * rows);
+      }
+      row = 1;
+      step = rows;
+      return to;
+    }
+    row = depth;
+    step = 1;
+    if (!widen_a) {
+      gather_block(to, from, rows, depth, a.row, a.col, sizeof(T));
+      return to;
+    }
+    uint16_t* raw = reinterpret_cast<uint16_t*>(to + kBlockRows * kGemmDepth);
+    if (a.col != 1) gather_block(raw, from, rows, depth, a.row, a.col, 2);
+    for (int64_t r = 0; r < rows; ++r)
+      widen_a(to + r * depth,
+              a.col == 1 ? from + r * a.row * item : reinterpret_cast<const char*>(raw + r * depth),
+              depth);
+    return to;
+  }
+  int64_t block_elements() const { return 2 * kBlockRows * kGemmDepth; }
+
+  bool b_is_direct() const { return !widen_b && (b.col == 1 || n == 1); }
+
+  // Small, or few rows: b is used where it lies, all but a last part of a vector.
+  void direct() const {
+    const int64_t whole = n / kernel.vector * kernel.vector, rest = n - whole;
+    Buffer packed(rest ? static_cast<size_t>(k * kernel.cols) * sizeof(T) : 0);
+    T* edge = packed.as<T>();
+    if (rest)
+      for (int64_t p = 0; p < k; p += kGemmDepth)
+        pack_panel(p, std::min(kGemmDepth, k - p), whole, rest, edge + p * kernel.cols, nullptr);
+    // Evenly to threads where there are few groups of rows.
+    int64_t groups = (m + kernel.rows - 1) / kernel.rows;
+    if (groups >= num_threads() && groups < 16 * num_threads())
+      groups = std::min(m, (groups + num_threads() - 1) / num_threads() * num_threads());
+    const int64_t panels = (whole + kernel.cols - 1) / kernel.cols + (rest > 0);
+    // By rows, and by columns as well where rows are few.
+    const int64_t across =
+        groups >= 2 * num_threads() ? 1 : std::min<int64_t>(panels, 4 * num_threads());
+    const int64_t chunk = (panels + across - 1) / across;
+    const int64_t tasks = groups * across;
+    const int64_t work = std::max<int64_t>(1, m * n * k / tasks);
+    OutOfScratch failure;
+    parallel_for(
+        0, tasks, std::max<int64_t>(1, kSerialProduct / work), [&](int64_t begin, int64_t end) {
+          Scratch scratch(
+              a.col == 1 && !widen_a ? 0 : static_cast<size_t>(block_elements()) * sizeof(T),
+              failure);
+          T* to = static_cast<T*>(scratch.get());
+          if (!to && !(a.col == 1 && !widen_a)) return;
+          for (int64_t t = begin; t < end; ++t)
+            direct_rows(m * (t / across) / groups, m * (t / across + 1) / groups,
+                        t % across * chunk, chunk, whole, rest, edge, to);
+        });
+    if (!failure.status("matmul").ok()) throw std::bad_alloc();
+  }
+  void direct_rows(int64_t i, int64_t end, int64_t first, int64_t count, int64_t whole,
+                   int64_t rest, const T* edge, T* to) const {
+    const int64_t rows = end - i;
+    for (int64_t p = 0; p < k; p += kGemmDepth) {
+      const int64_t depth = std::min(kGemmDepth, k - p);
+      int64_t row, step;
+      const T* x = block(i, rows, p, depth, to, row, step);
+      for (int64_t j = first * kernel.cols; j < std::min(whole, (first + count) * kernel.cols);
+           j += kernel.cols)
+        piece(i, rows, j, std::min(kernel.cols, whole - j), p, depth, x, row, step,
+              reinterpret_cast<const T*>(at(b, p, j)), b.row);
+      const int64_t edge_panel = (whole + kernel.cols - 1) / kernel.cols;
+      if (rest && edge_panel >= first && edge_panel < first + count)
+        piece(i, rows, whole, rest, p, depth, x, row, step, edge + p * kernel.cols, kernel.cols);
+    }
+  }
+
+  // Panels of b are packed, by all threads, then used by all.
+  void packed() const {
+    const int64_t panels = (n + kernel.cols - 1) / kernel.cols;
+    // As many columns at a time as give a few megabytes.
+    const int64_t most = std::max<int64_t>(
+        1, (int64_t{2} << 20) / (kGemmDepth * kernel.cols * static_cast<int64_t>(sizeof(T))));
+    const int64_t at_once = std::min(panels, most);
+    const int64_t panel_size = kGemmDepth * kernel.cols;
+    Buffer buffer(static_cast<size_t>(at_once * panel_size) * sizeof(T));
+    T* packed = buffer.as<T>();
+    OutOfScratch failure;
+    for (int64_t first = 0; first < panels; first += at_once) {
+      const int64_t count = std::min(at_once, panels - first);
+      for (int64_t p = 0; p < k; p += kGemmDepth) {
+        const int64_t depth = std::min(kGemmDepth, k - p);
+        pack_panels(p, depth, first, count, packed, failure);
+        multiply_panels(p, depth, first, count, packed, failure);
+      }
+    }
+    if (!failure.status("matmul").ok()) throw std::bad_alloc();
+  }
+  void pack_panels(int64_t p, int64_t depth, int64_t first, int64_t count, T* packed,
+                   OutOfScratch& failure) const {
+    const bool plain = b_is_direct() || (b.row == 1 && !widen_b);
+    parallel_for(0, count, std::max<int64_t>(1, 16 * 1024 / (depth * kernel.cols)),
+                 [&](int64_t begin, int64_t end) {
+                   Scratch wide(plain ? 0 : static_cast<size_t>(wide_elements()) * sizeof(T),
+                                failure);
+                   if (!plain && !wide.get()) return;
+                   for (int64_t q = begin; q < end; ++q) {
+                     const int64_t j = (first + q) * kernel.cols;
+                     pack_panel(p, depth, j, std::min(kernel.cols, n - j),
+                                packed + q * kGemmDepth * kernel.cols, static_cast<T*>(wide.get()));
+                   }
+                 });
+  }
+  void multiply_panels(int64_t p, int64_t depth, int64_t first, int64_t count, const T* packed,
+                       OutOfScratch& failure) const {
+    // Rows in blocks, and panels in groups where rows alone give too few tasks.
+    int64_t block_rows = kBlockRows / kernel.rows * kernel.rows;
+    while (block_rows > kernel.rows && (m + block_rows - 1) / block_rows < 4 * num_threads())
+      block_rows = std::max(kernel.rows, block_rows / 2 / kernel.rows * kernel.rows);
+    const int64_t down = (m + block_rows - 1) / block_rows;
+    const int64_t across = std::clamp<int64_t>(4 * num_threads() / down, 1, count);
+    const int64_t chunk = (count + across - 1) / across;
+    const bool in_place = a.col == 1 && !widen_a;
+    parallel_for(0, down * across, 1, [&](int64_t begin, int64_t end) {
+      Scratch scratch(in_place ? 0 : static_cast<size_t>(block_elements()) * sizeof(T), failure);
+      T* to = static_cast<T*>(scratch.get());
+      if (!in_place && !to) return;
+      for (int64_t t = begin; t < end; ++t) {
+        const int64_t i = t / across * block_rows, rows = std::min(block_rows, m - i);
+        int64_t row, step;
+        const T* x = block(i, rows, p, depth, to, row, step);
+        for (int64_t q = t % across * chunk; q < std::min(count, (t % across + 1) * chunk); ++q) {
+          const int64_t j = (first + q) * kernel.cols, cols = std::min(kernel.cols, n - j);
+          for (int64_t r = 0; r < rows; r += kernel.rows)
+            piece(i + r, std::min(kernel.rows, rows - r), j, cols, p, depth, x + r * row, row, step,
+                  packed + q * kGemmDepth * kernel.cols, kernel.cols);
+        }
+      }
+    });
+  }
+
+  void run() const {
+    const bool small = k * n * static_cast<int64_t>(sizeof(T)) <= kDirectBytes;
+    b_is_direct() && (small || m < kRowsToPack) ? direct() : packed();
+  }
+};
+
+}  // namespace
+
+template <class T>
+bool gemm_blocked(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b, T* c,
+                  const T* bias) {
+  const GemmKernel<T>* kernel = gemm_kernel<T>();
+  if (!kernel) return false;
+  Product<T> product{*kernel, m, n, k, a, b, c, bias};
+  if (a.dtype != Product<T>::kOwn) product.widen_a = converts().load[static_cast<int>(a.dtype)];
+  if (b.dtype != Product<T>::kOwn) product.widen_b = converts().load[static_cast<int>(b.dtype)];
+  product.run();
+  return true;
+}
+
+template bool gemm_blocked<float>(int64_t, int64_t, int64_t, const GemmOperand&, const GemmOperand&,
+                                  float*, const float*);
+template bool gemm_blocked<double>(int64_t, int64_t, int64_t, const GemmOperand&,
+                                   const GemmOperand&, double*, const double*);
+
+}  // namespace tessera::cpu
