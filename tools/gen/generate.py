@@ -123,8 +123,17 @@ class Op:
         self.results = results.strip()
         self.outputs = self.results.count(",") + 1
 
+    def cpp_args(self):
+        """In the order of C++: what programs hardly ever name comes last, so that they write
+        rand({2, 3}, kFloat32, device)."""
+        rare = ("Generator", "layout", "memory_format")
+        return sorted(
+            self.args,
+            key=lambda a: a.keyword_only and (a.kind in rare or a.name == "pin_memory"),
+        )
+
     def params(self, defaults, skip_self=False):
-        args = self.args[1:] if skip_self else self.args
+        args = [a for a in self.cpp_args() if not skip_self or a is not self.args[0]]
         return ", ".join(
             a.cpp_type() + " " + a.name + (a.cpp_default() if defaults else "") for a in args
         )
@@ -218,13 +227,13 @@ def face_files(ops):
         if op.name.startswith("_") or key in seen:
             continue
         seen.add(key)
-        passed = ", ".join(a.name for a in op.args)
+        passed = ", ".join(a.name for a in op.cpp_args())
         kind, make = face_result(op)
         if op.forms & FORMS["kFunction"]:
             add(functions, kind, op.name, op.params, "", "", make(f"op::{op.name}({passed})"))
         if not op.args or op.args[0].kind != "Tensor":
             continue
-        rest = ", ".join(["*this"] + [a.name for a in op.args[1:]])
+        rest = ", ".join(["*this"] + [a.name for a in op.cpp_args()[1:]])
 
         def params(defaults, op=op):
             return op.params(defaults, skip_self=True)
