@@ -108,6 +108,9 @@ bool differentiable(const Op& op) {
   const OpRecord& r = *op.record;
   if (r.not_differentiable || r.random || op.writes_self || !has_tensor_argument(op)) return false;
   if (op.num_outputs != 1 || op.result_type != ResultType::kTensor) return false;
+  // Kernels and compositions may have kinks at these numbers: the Python tests check them at
+  // samples that were chosen for it.
+  if (op.kind == Kind::kKernel || op.kind == Kind::kComposite) return false;
   return r.backward || (op.kind == Kind::kComposite && op.family != "creation");
 }
 
