@@ -1,8 +1,8 @@
 """Learning rates over 20 steps, for the tests and their recorder.
 
-A case is an expression over `s` (torch.optim.lr_scheduler) and `o`, an optimizer with two groups of
-rates 0.1 and 0.5. SGD has momentum 0.9; a case that begins with "Adam:" has Adam instead. A
-scheduler that wants a metric is given the numbers of METRICS.
+A case is an expression over `s` (torch.optim.lr_scheduler), `w` (swa_utils) and `o`, an optimizer
+with two groups of rates 0.1 and 0.5. SGD has momentum 0.9; a case that begins with "Adam:" has
+Adam instead. A scheduler that wants a metric is given the numbers of METRICS.
 """
 
 METRICS = [5, 4, 3, 3, 3, 3, 2.9999, 2.5, 2.6, 2.7, 2.6, 2.6, 2.6, 2.6, 2, 2, 2, 2, 2, 2]
@@ -38,6 +38,8 @@ s.SequentialLR(o, [s.ConstantLR(o, 0.1, 3), s.ExponentialLR(o, 0.9)], [3])
 s.SequentialLR(o, [s.LinearLR(o, 0.1, 1.0, 4), s.CosineAnnealingLR(o, 8), s.StepLR(o, 2)], [4, 12])
 s.ChainedScheduler([s.ConstantLR(o, 0.1, 3), s.ExponentialLR(o, 0.9)])
 s.ChainedScheduler([s.LinearLR(o, 0.1, 1.0, 4), s.StepLR(o, 5, 0.5)])
+w.SWALR(o, 0.05, 5)
+w.SWALR(o, [0.05, 0.2], 8, 'linear')
 """.strip().splitlines()
 
 
@@ -53,7 +55,8 @@ def make(torch, case):
         o = torch.optim.Adam(groups, lr=0.3)
     else:
         o = torch.optim.SGD(groups, lr=0.3, momentum=0.9)
-    return o, eval(text, {"s": s, "o": o})
+    w = import_module(torch.__name__ + ".optim.swa_utils")
+    return o, eval(text, {"s": s, "w": w, "o": o})
 
 
 def state(o):

@@ -398,3 +398,40 @@ def check_ways(foreach, fused, differentiable):
 def number(value):
     """An option that may be a tensor of one number."""
     return float(value)
+
+
+# ---- for optimizers written after PyTorch's own -------------------------------------------------
+
+_RequiredParameter = _Required
+
+
+def _use_grad_for_differentiable(step):
+    """A step without a graph, unless the optimizer is differentiable."""
+
+    @functools.wraps(step)
+    def wrapper(self, *args, **kwargs):
+        before = _C.is_grad_enabled()
+        _C._set_grad_enabled(bool(self.defaults.get("differentiable")))
+        try:
+            return step(self, *args, **kwargs)
+        finally:
+            _C._set_grad_enabled(before)
+
+    return wrapper
+
+
+def _get_value(x):
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _dispatch_sqrt(x):
+    return x.sqrt() if isinstance(x, Tensor) else x**0.5
+
+
+def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
+    """Neither: operators on lists are the optimizers' own."""
+    return False, False
+
+
+def _get_capturable_supported_devices(supports_xla=True):
+    return ["cuda"]
