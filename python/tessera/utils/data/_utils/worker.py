@@ -6,9 +6,10 @@ import random
 import sys
 import threading
 from multiprocessing import connection, parent_process
-from multiprocessing.reduction import ForkingPickler
 
 import tessera as torch
+
+from .transport import Message
 
 # Kinds of messages from a worker: (kind, number of the batch, data).
 DATA, ENDED, RAISED = range(3)
@@ -91,12 +92,12 @@ class _Sender(threading.Thread):
     def run(self):
         while (message := self.queue.get()) is not None:
             try:
-                self.pipe.send_bytes(message)
+                message.send(self.pipe)
             except OSError:  # nobody reads any more
                 return
 
     def send(self, *message):
-        self.queue.put(bytes(ForkingPickler.dumps(message)))
+        self.queue.put(Message(message))
 
     def finish(self):
         self.queue.put(None)
@@ -212,7 +213,7 @@ def worker_loop(
             continue
         try:
             data = fetcher.fetch(index)
-            message = bytes(ForkingPickler.dumps((DATA, number, data)))
+            message = Message((DATA, number, data))
         except Exception as error:
             ended = kind == "iterable" and isinstance(error, StopIteration)
             if ended:
