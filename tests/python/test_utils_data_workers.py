@@ -1,5 +1,6 @@
 """Loading by worker processes: results, seeds, errors, deaths."""
 
+import gc
 import os
 import signal
 import time
@@ -256,13 +257,15 @@ class Mixed(Counting):
 
 
 def open_files():
+    """How many, without those of what only the collector still knows."""
+    gc.collect()
     return len(os.listdir("/proc/self/fd"))
 
 
 def test_tensors_of_all_kinds():
     before = open_files()
     kept = list(DataLoader(Mixed(6), None, num_workers=2))
-    assert open_files() == before
+    assert open_files() <= before
     for i, got in enumerate(kept):
         for key, value in Mixed(6)[i].items():
             pairs = zip(got[key], value) if isinstance(value, list) else [(got[key], value)]

@@ -13,7 +13,7 @@ import time
 import weakref
 from multiprocessing import connection
 
-from . import _utils
+from ._utils.pin_memory import pin_memory
 from ._utils.transport import receive
 from ._utils.worker import DATA, ENDED, RAISED, worker_loop
 from .dataloader import _BaseDataLoaderIter, _DatasetKind
@@ -308,7 +308,7 @@ class _PinThread(threading.Thread):
             for worker, message in got:
                 if not isinstance(message, BaseException) and message[0] == DATA:
                     try:
-                        data = _utils.pin_memory.pin_memory(message[2])
+                        data = pin_memory(message[2])
                         message = (DATA, message[1], data)
                     except Exception as error:
                         message = error
