@@ -58,21 +58,41 @@ TS_GET(data, [&]() -> PyObject* {
   return wrap(detached(t));
 }())
 
+// Properties that are operators of one tensor.
 TensorBase reversed(const TensorBase& t) {
   Dims order;
   for (int d = t.dim() - 1; d >= 0; --d) order.push_back(d);
   return call_op("permute", {Value(t), Value(order)});
 }
-TS_GET(T, [&]() -> PyObject* {
-  bool found;
-  if (PyObject* handled = overridden(o, "T", found); found) return checked(handled);
-  return wrap(reversed(t));
-}())
-TS_GET(mT, [&]() -> PyObject* {
-  bool found;
-  if (PyObject* handled = overridden(o, "mT", found); found) return checked(handled);
-  return wrap(call_op("transpose", {Value(t), Value(-2), Value(-1)}));
-}())
+void check_matrix(const TensorBase& t, const char* name) {
+  TS_CHECK(t.dim() != 1, "tensor.", name,
+           " is only supported on matrices or batches of matrices. Got 1-D tensor.");
+}
+TensorBase last_exchanged(const TensorBase& t) {
+  check_matrix(t, "mT");
+  return t.dim() == 0 ? reversed(t) : call_op("transpose", {Value(t), Value(-2), Value(-1)});
+}
+TensorBase adjoint(const TensorBase& t) {
+  check_matrix(t, "mH");
+  return call_op("adjoint", {Value(t)});
+}
+TensorBase hermitian(const TensorBase& t) {
+  TS_CHECK(t.dim() == 2 || t.dim() == 0,
+           "tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(), "-D tensor.",
+           t.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+  return call_op("adjoint", {Value(t)});
+}
+#define TS_GET_TENSOR(name, expression)                                                  \
+  TS_GET(name, [&]() -> PyObject* {                                                      \
+    bool found;                                                                          \
+    if (PyObject* handled = overridden(o, #name, found); found) return checked(handled); \
+    return wrap(expression);                                                             \
+  }())
+TS_GET_TENSOR(T, reversed(t))
+TS_GET_TENSOR(mT, last_exchanged(t))
+TS_GET_TENSOR(H, hermitian(t))
+TS_GET_TENSOR(mH, adjoint(t))
+#undef TS_GET_TENSOR
 #undef TS_GET
 
 template <class Work>
@@ -129,12 +149,8 @@ int set_data(PyObject* o, PyObject* value, void*) {
         "data set to a tensor that requires gradients must be floating point or complex dtype");
     Ref<Storage> before = std::exchange(impl.storage, from.impl()->storage);
     if (before->pending.load(std::memory_order_acquire)) release_pending_storage(before.release());
-    impl.offset = from.impl()->offset;
-    impl.numel = from.impl()->numel;
     impl.dtype = from.dtype();
-    impl.contiguous = from.impl()->contiguous;
-    impl.sizes = from.sizes();
-    impl.strides = from.strides();
+    set_geometry(unwrap(o), from.sizes(), from.strides(), from.storage_offset());
   });
 }
 
@@ -158,6 +174,8 @@ PyGetSetDef getset[] = {
     {"data", get_data, set_data, "The same memory without its history.", nullptr},
     {"T", get_T, nullptr, "A view with the dimensions in reverse order.", nullptr},
     {"mT", get_mT, nullptr, "A view with the last two dimensions swapped.", nullptr},
+    {"H", get_H, nullptr, "A matrix transposed and conjugated.", nullptr},
+    {"mH", get_mH, nullptr, "The last two dimensions swapped, and conjugated.", nullptr},
     {"_version", get_version, nullptr, "How often it was written in place.", nullptr},
     {"_base", get_base, nullptr, "What it is a view of, or None.", nullptr},
 };

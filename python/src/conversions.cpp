@@ -12,20 +12,37 @@ TensorBase detached(const TensorBase& t) {
   return alias(t, t.sizes(), t.strides(), t.storage_offset());
 }
 
-TensorBase converted(const TensorBase& t, DType dtype, Device device, bool non_blocking,
-                     bool copy) {
+TensorBase converted(const TensorBase& t, DType dtype, Device device, bool non_blocking, bool copy,
+                     MemoryFormat format) {
   static const Op& to_dtype = get_op("_to_dtype");
   static const Op& to_device = get_op("_to_device");
+  static const Op& clone = get_op("clone");
   bool types = dtype != t.dtype();
   bool devices = !(device == t.device());
-  if (!types && !devices) return copy ? call_op("clone", {Value(t)}) : t;
+  bool laid_out = format == MemoryFormat::kPreserve || suggested_format(t) == format;
+  if (!types && !devices) {
+    if (laid_out && !copy) return t;
+    return call_op(clone, {Value(t), Value(format)});
+  }
   TensorBase out = t;
   // The smaller of both forms crosses the bus.
   bool first = types && (!devices || itemsize(dtype) <= itemsize(t.dtype()));
-  if (first) out = call_op(to_dtype, {Value(out), Value(dtype)});
+  if (first) out = call_op(to_dtype, {Value(out), Value(dtype), Value(format)});
   if (devices) out = call_op(to_device, {Value(out), Value(device), Value(non_blocking)});
-  if (types && !first) out = call_op(to_dtype, {Value(out), Value(dtype)});
+  if (types && !first) out = call_op(to_dtype, {Value(out), Value(dtype), Value(format)});
+  if (format != MemoryFormat::kPreserve && !is_contiguous_in(out, format))
+    out = call_op(clone, {Value(out), Value(format)});
   return out;
+}
+
+MemoryFormat read_format(PyObject* o, const char* function, MemoryFormat otherwise) {
+  if (!o || o == Py_None) return otherwise;
+  Value value;
+  if (!read_memory_format(o, value))
+    throw raise_python(PyExc_TypeError,
+                       "%s(): argument 'memory_format' must be torch.memory_format, not %s",
+                       function, Py_TYPE(o)->tp_name);
+  return static_cast<MemoryFormat>(value.scalar.to_int());
 }
 
 TensorBase on_host(const TensorBase& t) {
@@ -97,14 +114,15 @@ PyObject* to(PyObject* self, const Arguments& args) {
     device = resolve_device(device);
   }
   return result(self, converted(t, dtype, device, truth(asked.non_blocking, false),
-                                truth(asked.copy, false)));
+                                truth(asked.copy, false), read_format(asked.memory_format, "to")));
 }
 
 PyObject* cpu(PyObject* self, const Arguments& args) {
   PyObject* memory_format;
   bind_arguments("cpu", {"memory_format"}, args, &memory_format);
   const TensorBase& t = unwrap(self);
-  return result(self, converted(t, t.dtype(), Device{}, false, false));
+  return result(self,
+                converted(t, t.dtype(), Device{}, false, false, read_format(memory_format, "cpu")));
 }
 
 PyObject* cuda(PyObject* self, const Arguments& args) {
@@ -117,7 +135,8 @@ PyObject* cuda(PyObject* self, const Arguments& args) {
                        Py_TYPE(o[0])->tp_name);
   if (!device.is_cuda())
     throw raise_python(PyExc_RuntimeError, "Invalid device, must be cuda device");
-  return result(self, converted(t, t.dtype(), resolve_device(device), truth(o[1], false), false));
+  return result(self, converted(t, t.dtype(), resolve_device(device), truth(o[1], false), false,
+                                read_format(o[2], "cuda")));
 }
 
 template <DType dtype>
@@ -125,12 +144,8 @@ PyObject* cast(PyObject* self, const Arguments& args) {
   PyObject* memory_format;
   bind_arguments(dtype_name(dtype), {"memory_format"}, args, &memory_format);
   const TensorBase& t = unwrap(self);
-  return result(self, converted(t, dtype, t.device(), false, false));
-}
-
-PyObject* detach(PyObject* self, const Arguments& args) {
-  bind_arguments("detach", {}, args, nullptr);
-  return wrap(detached(unwrap(self)));
+  return result(self, converted(t, dtype, t.device(), false, false,
+                                read_format(memory_format, dtype_name(dtype))));
 }
 
 PyObject* detach_(PyObject* self, const Arguments& args) {
@@ -166,7 +181,6 @@ void add_conversions() {
   add_native_method("short", cast<DType::kInt16>, "to(torch.int16)");
   add_native_method("int", cast<DType::kInt32>, "to(torch.int32)");
   add_native_method("long", cast<DType::kInt64>, "to(torch.int64)");
-  add_native_method("detach", detach, "The same memory, outside the graph.");
   add_native_method("detach_", detach_, "Takes the tensor out of the graph.");
 }
 

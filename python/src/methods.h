@@ -12,7 +12,11 @@ TensorBase call_op(const char* name, std::initializer_list<Value> args);
 bool truth(PyObject* o, bool otherwise);
 
 // to(), as one function: what is not given stays.
-TensorBase converted(const TensorBase& t, DType dtype, Device device, bool non_blocking, bool copy);
+TensorBase converted(const TensorBase& t, DType dtype, Device device, bool non_blocking, bool copy,
+                     MemoryFormat format = MemoryFormat::kPreserve);
+// A memory_format argument; `otherwise` where it is missing or None.
+MemoryFormat read_format(PyObject* o, const char* function,
+                         MemoryFormat otherwise = MemoryFormat::kPreserve);
 TensorBase detached(const TensorBase& t);
 // On the host and up to date.
 TensorBase on_host(const TensorBase& t);

@@ -2,9 +2,11 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "numbers.h"
 #include "py.h"
 #include "scaffolding.h"
 #include "tessera/amp/autocast.h"
+#include "tessera/call/types.h"
 #include "tessera/tensor/generators.h"
 #include "types.h"
 
@@ -36,12 +38,34 @@ void bind_modes(nb::module_& m) {
   });
   m.def("get_default_dtype", [] { return nb::steal(wrap_dtype(default_dtype())); });
   m.def("set_default_dtype", [](nb::handle d) { set_default_dtype(dtype_from(d)); });
-  m.def("promote_types", [](nb::handle a, nb::handle b) {
-    return nb::steal(wrap_dtype(promote(dtype_from(a), dtype_from(b))));
-  });
-  m.def("can_cast", [](nb::handle from, nb::handle to) {
-    return tessera::can_cast(dtype_from(from), dtype_from(to));
-  });
+  m.def(
+      "promote_types",
+      [](nb::handle a, nb::handle b) {
+        return nb::steal(wrap_dtype(promote(dtype_from(a), dtype_from(b))));
+      },
+      nb::arg("type1"), nb::arg("type2"));
+  m.def(
+      "can_cast",
+      [](nb::handle from, nb::handle to) {
+        return tessera::can_cast(dtype_from(from), dtype_from(to));
+      },
+      nb::arg("from_"), nb::arg("to"));
+  m.def(
+      "result_type",
+      [](nb::handle a, nb::handle b) {
+        Promotion promotion;
+        for (nb::handle h : {a, b}) {
+          Scalar number;
+          if (is_tensor(h.ptr()))
+            promotion.add(unwrap(h.ptr()));
+          else if (read_number(h.ptr(), number))
+            promotion.add(number);
+          else
+            throw nb::type_error("result_type() takes tensors and numbers");
+        }
+        return nb::steal(wrap_dtype(promotion.result()));
+      },
+      nb::arg("tensor1"), nb::arg("tensor2"));
   m.def("_manual_seed", [](uint64_t seed) { manual_seed(seed); });
   m.def("_device_seed", [](int device, uint64_t seed) {
     Mt19937Generator& g = default_generator(

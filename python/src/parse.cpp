@@ -57,27 +57,32 @@ bool read_ints(const ArgInfo& arg, PyObject* o, Value& value, Parsed& out, Misma
   return true;
 }
 
-bool read_tensors(PyObject* o, bool nones, Value& value, Parsed& out, Mismatch& why) {
-  if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+bool read_tensors(std::span<PyObject* const> items, bool nones, Value& value, Parsed& out,
+                  Mismatch& why) {
   auto& list = out.new_tensor_list();
-  list.reserve(static_cast<size_t>(n));
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* item = PySequence_Fast_ITEMS(o)[i];
-    if (nones && item == Py_None) {
+  list.reserve(items.size());
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (nones && items[i] == Py_None) {
       list.emplace_back();
       continue;
     }
     Value one;
-    if (!read_tensor(item, one, out)) {
-      why.element = item;
-      why.element_at = i;
+    if (!read_tensor(items[i], one, out)) {
+      why.element = items[i];
+      why.element_at = static_cast<Py_ssize_t>(i);
       return false;
     }
     if (one.is_tensor()) list.push_back(*one.tensor);
   }
   value = Value(std::span<const TensorBase>(list));
   return true;
+}
+
+bool read_tensors(PyObject* o, bool nones, Value& value, Parsed& out, Mismatch& why) {
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
+  std::span<PyObject* const> items(PySequence_Fast_ITEMS(o),
+                                   static_cast<size_t>(PySequence_Fast_GET_SIZE(o)));
+  return read_tensors(items, nones, value, out, why);
 }
 
 bool read_floats(PyObject* o, Value& value, Parsed& out, Mismatch& why) {
@@ -111,10 +116,20 @@ bool read_out(const OpInfo& info, PyObject* o, Parsed& out) {
   if (info.op->num_outputs == 1 && info.op->result_type == ResultType::kTensor)
     return read_tensor(o, ignored, out);
   if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
-  if (PySequence_Fast_GET_SIZE(o) != info.op->num_outputs) return false;
+  bool any = info.op->result_type == ResultType::kTensors;
+  if (!any && PySequence_Fast_GET_SIZE(o) != info.op->num_outputs) return false;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
     if (!read_tensor(PySequence_Fast_ITEMS(o)[i], ignored, out)) return false;
   return true;
+}
+
+// Is the list given spread out from argument `i` on?
+bool spreads(const OpInfo& info, const Arguments& call, Py_ssize_t i) {
+  if (call.count > info.num_positional) return true;
+  PyObject* o = call.items[i];
+  if (info.args[static_cast<size_t>(i)].type == Type::kTensors)
+    return !PyTuple_Check(o) && !PyList_Check(o);
+  return PyLong_Check(o);
 }
 
 // The argument a keyword names, -1 if none.
@@ -145,6 +160,8 @@ bool fail(Mismatch& why, Mismatch::What what, int arg, int position, PyObject* o
 }
 
 }  // namespace
+
+bool read_memory_format(PyObject* o, Value& value) { return read_named(o, "memory_format", value); }
 
 int64_t* Parsed::take_ints(size_t n) {
   if (num_ints_ + n > kInts) return more_ints_.emplace_back(n).data();
@@ -197,7 +214,7 @@ bool convert(const ArgInfo& arg, PyObject* o, Value& value, Parsed& out, Mismatc
     case Type::kFloats:
       return read_floats(o, value, out, why);
     case Type::kMemoryFormat:
-      return read_named(o, "memory_format", value);
+      return read_memory_format(o, value);
     case Type::kLayout:
       return read_named(o, "layout", value);
     case Type::kGenerator: {
@@ -239,9 +256,15 @@ bool parse(const OpInfo& info, Form form, bool takes_inplace, const Arguments& c
   uint64_t given = 0;
   for (Py_ssize_t i = 0; i < call.count; ++i) {
     int at = static_cast<int>(i);
-    if (at == info.varargs && (call.count > info.num_positional || PyLong_Check(call.items[i]))) {
+    if (at == info.varargs && spreads(info, call, i)) {
       // view(2, 3): the rest of the positional arguments is the list.
       Py_ssize_t n = call.count - i;
+      if (info.args[at].type == Type::kTensors) {
+        if (!read_tensors({call.items + i, static_cast<size_t>(n)}, false, values[at], out, why))
+          return fail(why, What::kType, at, -1, why.element);
+        given |= uint64_t{1} << at;
+        break;
+      }
       int64_t* to = out.take_ints(static_cast<size_t>(n));
       for (Py_ssize_t k = 0; k < n; ++k)
         if (!read_int(call.items[i + k], to[k]))

@@ -63,6 +63,9 @@ bool parse(const OpInfo& info, Form form, bool takes_inplace, const Arguments& c
 // One argument; false if it does not fit.
 bool convert(const ArgInfo& arg, PyObject* o, Value& value, Parsed& out, Mismatch& why);
 
+// torch.channels_last and the like, as the core numbers them.
+bool read_memory_format(PyObject* o, Value& value);
+
 // Sets TypeError as PyTorch words it.
 PythonError raise_mismatch(const OpSet& set, const char* name, Form form, const Arguments& call,
                            const Mismatch* whys);

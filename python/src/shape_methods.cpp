@@ -71,7 +71,10 @@ TS_LOOK(data_ptr, PyLong_FromVoidPtr(fuse::expose(t)))
 PyObject* is_contiguous(PyObject* o, const Arguments& args) {
   PyObject* memory_format;
   bind_arguments("is_contiguous", {"memory_format"}, args, &memory_format);
-  return PyBool_FromLong(unwrap(o).is_contiguous());
+  MemoryFormat format = read_format(memory_format, "is_contiguous", MemoryFormat::kContiguous);
+  TS_CHECK(format != MemoryFormat::kPreserve,
+           "preserve memory format is unsupported by the contiguous operator");
+  return PyBool_FromLong(is_contiguous_in(unwrap(o), format));
 }
 PyObject* is_same_storage(PyObject* o, const Arguments& args) {
   PyObject* other;

@@ -41,25 +41,6 @@ Dims read_dims(PyObject* o, const char* what) {
   return out;
 }
 
-// The number of bytes that a geometry reaches; raises where it leaves 64 bits.
-int64_t bytes_reached(const Dims& sizes, const Dims& strides, int64_t offset, DType dtype) {
-  int64_t last = offset, bytes;
-  bool overflow = false;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    TS_CHECK(sizes[d] >= 0, "Trying to create tensor with negative dimension ", sizes[d], ": ",
-             sizes);
-    TS_CHECK(strides[d] >= 0, "a tensor over a storage needs strides of at least 0, not ", strides);
-    if (sizes[d] == 0) return 0;
-    int64_t step;
-    overflow |= __builtin_mul_overflow(sizes[d] - 1, strides[d], &step);
-    overflow |= __builtin_add_overflow(last, step, &last);
-  }
-  overflow |= __builtin_add_overflow(last, 1, &last);
-  overflow |= __builtin_mul_overflow(last, static_cast<int64_t>(itemsize(dtype)), &bytes);
-  TS_CHECK(!overflow, "Storage size calculation overflowed with sizes=", sizes);
-  return bytes;
-}
-
 PyObject* over_storage(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *bytes, *dtype_object, *size, *stride;
@@ -72,13 +53,7 @@ PyObject* over_storage(PyObject*, PyObject* args) {
     if (!read_dtype(dtype_object, dtype))
       throw raise_python(PyExc_TypeError, "_over_storage(): dtype must be torch.dtype");
     Dims sizes = read_dims(size, "size"), strides = read_dims(stride, "stride");
-    TS_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");
-    TS_CHECK(offset >= 0, "Tensor: invalid storage offset ", offset);
-    int64_t reached = bytes_reached(sizes, strides, offset, dtype);
-    TS_CHECK(reached <= static_cast<int64_t>(t.storage().nbytes), "setStorage: sizes ", sizes,
-             ", strides ", strides, ", storage offset ", offset, ", and itemsize ", itemsize(dtype),
-             " requiring a storage size of ", reached, " are out of bounds for storage of size ",
-             t.storage().nbytes);
+    check_in_storage(t.storage(), sizes, strides, offset, dtype);
     return wrap(over(t, dtype, std::move(sizes), std::move(strides), offset));
   });
 }

@@ -40,6 +40,7 @@ PY_TYPES = {
     "int[1]": "int | Sequence[int]",
     "int...": "int | Sequence[int]",
     "Tensor[]": "Sequence[Tensor]",
+    "Tensor...": "Tensor | Sequence[Tensor]",
     "dtype": "dtype",
     "device": "device | str | int",
     "str": "str",
@@ -67,7 +68,11 @@ class Arg:
         self.schema_type = kind.rstrip("?")
         if re.fullmatch(r"int\[\d\]", self.schema_type):
             self.schema_type = "int[1]"
-        self.kind = "int[]" if self.schema_type in ("int[1]", "int...") else self.schema_type
+        self.kind = self.schema_type
+        if self.kind in ("int[1]", "int..."):
+            self.kind = "int[]"
+        elif self.kind == "Tensor...":
+            self.kind = "Tensor[]"
         self.name, _, default = rest.partition("=")
         self.name = self.name.strip()
         self.default = default if _ else None
@@ -263,7 +268,7 @@ def signature(op, method=False, inplace=False):
             names.append("*")
             star = True
         kind = PY_TYPES[a.schema_type] + (" | None" if a.optional else "")
-        vararg = a.schema_type == "int..."
+        vararg = a.schema_type.endswith("...")
         text = f"*{a.name}: {kind}" if vararg else f"{a.name}: {kind}"
         star |= vararg
         names.append(text + (f" = {a.default}" if a.default is not None and not vararg else ""))

@@ -75,16 +75,7 @@ TensorBase replay(const std::vector<ViewStep>& steps, const TensorBase& base) {
   return t;
 }
 
-void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, Args args,
-                int output) {
-  Meta& m = meta_of(view);
-  Meta* p = try_meta(parent);
-  if (parent.impl()->is_view && p && p->base.defined()) {
-    m.base = p->base;
-    m.steps = p->steps;
-  } else {
-    m.base = parent;
-  }
+static ViewStep view_step(const Op& op, Args args, int output) {
   ViewStep step{&op, output, {args.begin(), args.end()}, {}};
   for (Value& v : step.args) {
     if (v.tag == Value::Tag::kInts) {
@@ -93,15 +84,49 @@ void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, 
     }
     if (v.tag == Value::Tag::kTensor) v.tensor = nullptr;
   }
-  m.steps.push_back(std::move(step));
+  return step;
+}
+
+void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, Args args,
+                int output) {
+  Meta& m = meta_of(view);
+  Meta* p = try_meta(parent);
+  if (parent.impl()->is_view && p && p->base.defined()) {
+    m.base = p->base;
+    m.steps = p->steps;
+    m.base_reshaped = p->base_reshaped;
+  } else {
+    m.base = parent;
+    m.base_reshaped = p ? p->reshaped : 0;
+  }
+  m.steps.push_back(view_step(op, args, output));
   m.view_version = view.storage().version.load(std::memory_order_relaxed);
   view.impl()->is_view = true;
+}
+
+void note_inplace_view(const TensorBase& t, const Op& op, Args args, Ref<Node> node) {
+  Meta* m = try_meta(t);
+  if (m && m->base.defined()) {
+    m->steps.push_back(view_step(op, args, 0));
+    m->view_version = t.storage().version.load(std::memory_order_relaxed);
+  } else {
+    ++meta_of(t).reshaped;
+  }
+  if (node) set_history(t, std::move(node), 0);
 }
 
 void set_history(const TensorBase& t, Ref<Node> node, uint32_t output) {
   Meta& m = meta_of(t);
   m.grad_fn = {std::move(node), output};
   t.impl()->requires_grad = true;
+}
+
+// The steps of a view hold for the geometry that its base had.
+static void check_base(const Meta& view) {
+  Meta* b = try_meta(view.base);
+  TS_CHECK(view.base_reshaped == (b ? b->reshaped : 0),
+           "a view was used after its base had been transposed or resized in place: make the view "
+           "again.");
 }
 
 // A view whose base was written in place since has a graph of its own no longer: its values now
@@ -113,6 +138,7 @@ static void refresh_view(const TensorBase& t) {
   if (version == m->view_version) return;
   m->view_version = version;
   if (!m->base.requires_grad() || is_leaf(m->base)) return;
+  check_base(*m);
   GradMode on(true);
   TensorBase again = replay(m->steps, m->base);
   Meta* made = try_meta(again);
@@ -144,6 +170,7 @@ void rebase_history(const TensorBase& t, Ref<Node> node) {
     return;
   }
   // The write goes through a view: the base's history becomes "the base, with this piece replaced".
+  check_base(m);
   TensorBase base = m.base;
   auto slices = Ref<Node>::adopt(new CopySlices(base, m.steps, std::move(node)));
   set_history(base, std::move(slices), 0);

@@ -129,6 +129,9 @@ struct Meta final : AutogradMeta {
   TensorBase base;
   std::vector<ViewStep> steps;
   uint32_t view_version = 0;
+  // How often this tensor was transposed or the like in place; of a view, what its base's was.
+  uint32_t reshaped = 0;
+  uint32_t base_reshaped = 0;
 
   bool base_requires_grad() const override;
   TensorBase& grad_slot() { return retained ? *retained : grad; }
@@ -152,6 +155,8 @@ TensorBase replay(const std::vector<ViewStep>& steps, const TensorBase& base);
 // Notes that `view` came from `parent` by this call.
 void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, Args args,
                 int output);
+// The tensor itself has become a view of what it was, by this call; `node` where it is recorded.
+void note_inplace_view(const TensorBase& t, const Op& op, Args args, Ref<Node> node);
 // An in-place write of `t` by `node`; a view's write is passed on to its base.
 void rebase_history(const TensorBase& t, Ref<Node> node);
 

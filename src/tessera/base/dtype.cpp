@@ -28,4 +28,11 @@ bool can_cast(DType from, DType to) {
   return true;
 }
 
+const char* dtype_title(DType t) {
+  constexpr const char* names[kNumDTypes] = {"Bool",  "Byte",   "Char",         "Short",
+                                             "Int",   "Long",   "Half",         "BFloat16",
+                                             "Float", "Double", "ComplexFloat", "ComplexDouble"};
+  return names[static_cast<int>(t)];
+}
+
 }  // namespace tessera

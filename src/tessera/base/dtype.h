@@ -80,6 +80,8 @@ DType promote(DType a, DType b);
 // an integer tensor)?
 bool can_cast(DType from, DType to);
 
+// "Float" for torch.float32, as PyTorch's casting errors say.
+const char* dtype_title(DType t);
 // "torch.float32", as PyTorch prints it.
 inline void append(std::string& out, DType t) {
   out += "torch.";

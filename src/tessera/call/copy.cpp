@@ -3,6 +3,7 @@
 
 #include "tessera/autograd/node.h"
 #include "tessera/base/blocking.h"
+#include "tessera/call/overlap.h"
 #include "tessera/call/pointwise.h"
 #include "tessera/driver/current.h"
 #include "tessera/fuse/stream.h"
@@ -54,8 +55,9 @@ void copy_into(const TensorBase& dst, const TensorBase& src, bool) {
   autograd::GradMode off(false);
   TensorBase from = src.dtype() == dst.dtype() ? src : op::_to_dtype(src, dst.dtype());
   if (!(from.sizes() == dst.sizes())) from = op::expand(from, dst.sizes().span());
-  from = op::contiguous(from);
-  if (dst.is_contiguous()) {
+  bool alike = from.strides() == dst.strides() && is_dense(dst);
+  if (!alike) from = op::contiguous(from);
+  if (alike || dst.is_contiguous()) {
     copy_across(dst, from);
     dst.storage().version.fetch_add(1, std::memory_order_relaxed);
     return;
@@ -71,6 +73,46 @@ TensorBase host_data(const TensorBase& t) {
   TensorBase dense = op::contiguous(t.device().is_cpu() ? t : op::_to_device(t, Device{}));
   fuse::ensure_readable(dense, fuse::Reason::kHostRead);
   return dense;
+}
+
+void grow_storage(const TensorBase& t, size_t nbytes) {
+  Storage& s = t.storage();
+  if (nbytes <= s.nbytes) return;
+  bool exposed = s.exposed.load(std::memory_order_relaxed);
+  TS_CHECK(!exposed || !s.device.is_cpu() || s.owner == s.data,
+           "Trying to resize storage that is not resizable");
+  fuse::ensure_writable(t);
+  auto longer = Ref<Storage>::make(s.device, nbytes);
+  allocate(*longer);
+  if (s.data && s.nbytes) {
+    if (s.device.is_cpu())
+      std::memcpy(longer->data, s.data, s.nbytes);
+    else
+      check(accelerator()->copy(exec_for(s.device), CopyKind::kDeviceToDevice, longer->data, s.data,
+                                s.nbytes, true),
+            "growing a storage");
+  }
+  if (exposed) {  // somebody may hold its address: it stays where it is, and only `t` moves
+    t.impl()->storage = std::move(longer);
+    return;
+  }
+  std::swap(s.data, longer->data);
+  std::swap(s.owner, longer->owner);
+  std::swap(s.release, longer->release);
+  std::swap(s.nbytes, longer->nbytes);
+}
+
+Dims host_ints(const TensorBase& t) {
+  autograd::GradMode off(false);
+  TensorBase host = host_data(t.dtype() == DType::kInt64 ? t : op::_to_dtype(t, DType::kInt64));
+  Dims out(static_cast<size_t>(t.numel()));
+  if (t.numel() > 0) std::memcpy(out.data(), host.raw(), host.nbytes());
+  return out;
+}
+
+Scalar host_scalar(const TensorBase& t) {
+  TS_CHECK(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
+  return read_scalar(host_data(t));
 }
 
 void fill(const TensorBase& dst, Scalar value) {

@@ -124,6 +124,22 @@ TensorBase write_in_place(const Op& op, Args args, const TensorBase& self, F&& w
   return self;
 }
 
+// `transpose_`: the tensor itself takes the geometry of the view.
+TensorBase inplace_view(const Op& op, Args args, const TensorBase& self) {
+  Ref<OpNode> node;
+  if (wants_gradient(op, args)) node = Ref<OpNode>::adopt(new OpNode(op, args));
+  TensorBase view;
+  {
+    GradMode off(false);
+    view = op.record->run(Call{op, args}).take();
+  }
+  set_geometry(self, view.sizes(), view.strides(), view.storage_offset());
+  self.storage().version.fetch_add(1, std::memory_order_relaxed);
+  if (node) node->note_results({&self, 1});
+  autograd::note_inplace_view(self, op, args, Ref<autograd::Node>::share(node.get()));
+  return self;
+}
+
 }  // namespace
 
 Outputs dispatch(const Op& op, Args args) {
@@ -149,6 +165,7 @@ TensorBase dispatch_inplace(const Op& op, Args args) {
       self.storage().version.fetch_add(1, std::memory_order_relaxed);
     });
   }
+  if (op.kind == Kind::kView) return inplace_view(op, args, self);
   // Everything else: computed beside, then written.
   TensorBase result = dispatch(op, args).take();
   TS_CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(),
@@ -175,7 +192,14 @@ void dispatch_out(const Op& op, Args args, std::span<const TensorBase> outs) {
     call_pointwise(op, args, Target::kOut, outs[0]);
     return;
   }
-  Outputs results = dispatch(op, args);
+  // What is not said of dtype and device is read off the output, as PyTorch does.
+  std::vector<Value> said(args.begin(), args.end());
+  for (size_t i = 0; i < said.size(); ++i) {
+    if (!said[i].is_none()) continue;
+    if (op.args[i].type == ArgSpec::Type::kDType) said[i] = Value(outs[0].dtype());
+    if (op.args[i].type == ArgSpec::Type::kDevice) said[i] = Value(outs[0].device());
+  }
+  Outputs results = dispatch(op, said);
   TS_CHECK(static_cast<size_t>(results.size()) == outs.size(), op.name, "(): out= has ",
            outs.size(), " tensors and there are ", results.size(), " results");
   for (size_t i = 0; i < outs.size(); ++i) {

@@ -72,19 +72,9 @@ TensorBase copy_of(const TensorBase& t) { return op::clone(t); }
 
 void resize_output(const TensorBase& out, const Dims& shape) {
   if (out.sizes() == shape) return;
-  TensorImpl* impl = out.impl();
   int64_t numel = checked_numel(shape, out.dtype());
-  size_t bytes = static_cast<size_t>(numel + out.storage_offset()) * itemsize(out.dtype());
-  if (bytes > impl->storage->nbytes) {
-    Ref<Storage> grown = Ref<Storage>::make(out.device(), bytes);
-    allocate(*grown);
-    fuse::ensure_writable(out);
-    impl->storage = std::move(grown);
-  }
-  impl->sizes = shape;
-  impl->strides = contiguous_strides(shape);
-  impl->numel = numel;
-  impl->contiguous = true;
+  grow_storage(out, static_cast<size_t>(numel + out.storage_offset()) * itemsize(out.dtype()));
+  set_geometry(out, shape, contiguous_strides(shape), out.storage_offset());
 }
 
 Scalar read_scalar(const TensorBase& t) {
@@ -121,13 +111,6 @@ Scalar read_scalar(const TensorBase& t) {
       return Scalar(get(c128{}));
   }
   return Scalar();
-}
-
-const char* dtype_title(DType t) {
-  constexpr const char* names[kNumDTypes] = {"Bool",  "Byte",   "Char",         "Short",
-                                             "Int",   "Long",   "Half",         "BFloat16",
-                                             "Float", "Double", "ComplexFloat", "ComplexDouble"};
-  return names[static_cast<int>(t)];
 }
 
 }  // namespace tessera

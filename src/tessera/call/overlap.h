@@ -15,7 +15,5 @@ TensorBase copy_of(const TensorBase& t);
 void resize_output(const TensorBase& out, const Dims& shape);
 // The value of a tensor with one element on the CPU, its memory up to date.
 Scalar read_scalar(const TensorBase& t);
-// "Float" for torch.float32, as PyTorch's casting errors say.
-const char* dtype_title(DType t);
 
 }  // namespace tessera

@@ -248,7 +248,8 @@ TensorBase call_pointwise(const Op& op, Args args, Target target, const TensorBa
 
 TensorBase unallocated_like(const TensorBase& self, DType dtype) {
   TensorBase out = new_unallocated(self.sizes(), dtype, self.device());
-  return self.is_contiguous() ? out : with_layout(std::move(out), self.strides());
+  if (self.is_contiguous()) return out;
+  return alias(out, out.sizes(), preserved_strides(self), 0);
 }
 
 void pointwise_into(const Op& op, const PointwiseBody& body, Args sources, DType common,

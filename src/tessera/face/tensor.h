@@ -59,7 +59,6 @@ class Tensor : public TensorBase {
     if (autograd::Meta* m = autograd::try_meta(*this)) m->grad_slot() = TensorBase();
   }
   bool is_leaf() const { return autograd::is_leaf(*this); }
-  Tensor detach() const { return Tensor(alias(*this, sizes(), strides(), storage_offset())); }
   void backward(const TensorBase& gradient = TensorBase(), bool retain_graph = false,
                 bool create_graph = false) const {
     const TensorBase& root = *this;

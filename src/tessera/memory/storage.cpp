@@ -30,6 +30,16 @@ void allocate(Storage& s) {
   allocate_on(s, s.device.is_cuda() ? current_stream(s.device.index) : nullptr);
 }
 
+void allocate_pinned(Storage& s) {
+  const char* why = nullptr;
+  const Backend* backend = accelerator(&why);
+  TS_CHECK(backend, "Cannot access accelerator device when none is available: ", why);
+  if (s.nbytes == 0 || s.data) return;
+  check(backend->host_allocate(s.nbytes, &s.data), "allocating pinned memory");
+  s.owner = s.data;
+  s.release = [](void* p) { accelerator()->host_deallocate(p); };
+}
+
 void memory::record_stream(const Storage& s, StreamHandle stream) {
   if (s.release == give_back && s.owner) record_stream(s.owner, stream);
 }

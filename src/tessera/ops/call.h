@@ -133,5 +133,10 @@ TensorBase unallocated_like(const TensorBase& self, DType dtype);
 // In-place on memory, without autograd: what copies and fills are made of.
 void copy_into(const TensorBase& dst, const TensorBase& src, bool non_blocking);
 void fill(const TensorBase& dst, Scalar value);
+// The values of a tensor of integers, and of a tensor of one element, read on the host.
+Dims host_ints(const TensorBase& t);
+Scalar host_scalar(const TensorBase& t);
+// Makes the storage of `t` at least so long, for all tensors over it; what is in it stays.
+void grow_storage(const TensorBase& t, size_t nbytes);
 
 }  // namespace tessera

@@ -117,7 +117,7 @@ struct ArgSpec {
   Type type;
   bool optional = false;  // None is allowed
   bool keyword_only = false;
-  bool varargs = false;  // int...: x.view(2, 3) as well as x.view((2, 3))
+  bool varargs = false;  // int..., Tensor...: x.view(2, 3) as well as x.view((2, 3))
   bool one_int = false;  // int[1], int[2]...: a single int is a list of one
   bool has_default = false;
   Value default_value;

@@ -33,6 +33,7 @@ constexpr TypeName kTypes[] = {
     {"Tensor|Scalar", ArgSpec::Type::kTensorOrScalar},
     {"Tensor?[]", ArgSpec::Type::kOptionalTensors},
     {"Tensor[]", ArgSpec::Type::kTensors},
+    {"Tensor...", ArgSpec::Type::kTensors},
     {"Tensor", ArgSpec::Type::kTensor},
     {"Scalar", ArgSpec::Type::kScalar},
     {"int[]", ArgSpec::Type::kInts},
@@ -92,8 +93,8 @@ ArgSpec parse_arg(std::string_view text) {
     break;
   }
   TS_ASSERT(known, "schema type ", type);
-  spec.varargs = type == "int...";
-  spec.one_int |= spec.varargs;
+  spec.varargs = type.ends_with("...");
+  spec.one_int |= type == "int...";
   if (size_t eq = name.find('='); eq != std::string_view::npos) {
     spec.has_default = true;
     spec.default_text = std::string(name.substr(eq + 1));

@@ -58,5 +58,7 @@ class Storage final : public RefCounted {
 // `stream`, where pending work of another thread's runs).
 void allocate(Storage& storage);
 void allocate_on(Storage& storage, void* stream);
+// Page-locked host memory, which the accelerator copies from at its full speed.
+void allocate_pinned(Storage& storage);
 
 }  // namespace tessera

@@ -104,6 +104,49 @@ TensorBase alias_as(const TensorBase& t, DType dtype, Dims sizes, Dims strides, 
                                           std::move(strides), offset));
 }
 
+void set_geometry(const TensorBase& t, Dims sizes, Dims strides, int64_t offset) {
+  TensorImpl& impl = *t.impl();
+  impl.sizes = std::move(sizes);
+  impl.strides = std::move(strides);
+  impl.offset = offset;
+  impl.numel = 1;
+  for (int64_t n : impl.sizes) impl.numel *= n;
+  impl.contiguous = row_major(impl.sizes, impl.strides);
+}
+
+int64_t bytes_reached(const Dims& sizes, const Dims& strides, int64_t offset, DType dtype) {
+  int64_t last = offset, bytes;
+  bool overflow = false, empty = false;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    TS_CHECK(sizes[d] >= 0, "Trying to create tensor with negative dimension ", sizes[d], ": ",
+             sizes);
+    TS_CHECK(
+        strides[d] >= 0,
+        "as_strided: Negative strides are not supported at the moment, got strides: ", strides);
+    empty |= sizes[d] == 0;
+    int64_t step;
+    overflow |= __builtin_mul_overflow(std::max<int64_t>(sizes[d] - 1, 0), strides[d], &step);
+    overflow |= __builtin_add_overflow(last, step, &last);
+  }
+  if (empty) return 0;
+  overflow |= __builtin_add_overflow(last, 1, &last);
+  overflow |= __builtin_mul_overflow(last, static_cast<int64_t>(itemsize(dtype)), &bytes);
+  TS_CHECK(!overflow, "Storage size calculation overflowed with sizes=", sizes,
+           " and strides=", strides);
+  return bytes;
+}
+
+void check_in_storage(const Storage& storage, const Dims& sizes, const Dims& strides,
+                      int64_t offset, DType dtype) {
+  TS_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");
+  TS_CHECK(offset >= 0, "Tensor: invalid storage offset ", offset);
+  int64_t reached = bytes_reached(sizes, strides, offset, dtype);
+  TS_CHECK(reached <= static_cast<int64_t>(storage.nbytes), "setStorage: sizes ", sizes,
+           ", strides ", strides, ", storage offset ", offset, ", and itemsize ", itemsize(dtype),
+           " requiring a storage size of ", reached, " are out of bounds for storage of size ",
+           storage.nbytes);
+}
+
 Dims strides_in(const Dims& sizes, MemoryFormat format) {
   if (format == MemoryFormat::kContiguous) return contiguous_strides(sizes);
   size_t want = format == MemoryFormat::kChannelsLast ? 4 : 5;
@@ -132,6 +175,71 @@ bool is_contiguous_in(const TensorBase& t, MemoryFormat format) {
     if (t.sizes()[d] != 1 && t.strides()[d] != strides[d]) return false;
   }
   return true;
+}
+
+// Are the strides in the order of channels-last, sizes of one and steps over gaps allowed?
+static bool ordered_channels_last(const Dims& sizes, const Dims& strides) {
+  if (sizes.size() != 4 && sizes.size() != 5) return false;
+  if (strides[1] == 0) return false;
+  int64_t least = 0;
+  auto next = [&](size_t d) {
+    if (sizes[d] == 0 || strides[d] < least) return false;
+    if (d == 0 && least == strides[1]) return false;  // row-major would do as well
+    least = strides[d] * std::max<int64_t>(sizes[d], 1);
+    return true;
+  };
+  if (!next(1)) return false;
+  for (size_t d = sizes.size() - 1; d >= 2; --d)
+    if (!next(d)) return false;
+  return next(0);
+}
+
+MemoryFormat suggested_format(const TensorBase& t) {
+  if (!ordered_channels_last(t.sizes(), t.strides())) return MemoryFormat::kContiguous;
+  return t.dim() == 4 ? MemoryFormat::kChannelsLast : MemoryFormat::kChannelsLast3d;
+}
+
+bool is_dense(const TensorBase& t) {
+  if (t.is_contiguous()) return true;
+  int64_t last = 0;
+  for (int d = 0; d < t.dim(); ++d) {
+    if (t.strides()[d] < 0) return false;
+    last += (t.sizes()[d] - 1) * t.strides()[d];
+  }
+  return last + 1 == t.numel() && !has_internal_overlap(t.sizes(), t.strides());
+}
+
+Dims preserved_strides(const TensorBase& t) {
+  if (is_dense(t)) return t.strides();
+  const Dims& sizes = t.sizes();
+  const Dims& strides = t.strides();
+  // Dimensions from the innermost out, in the order of their strides. A repeated one (of stride 0)
+  // says nothing of its place and stays where it is.
+  auto steps_further = [&](int64_t a, int64_t b) {
+    int64_t x = strides[static_cast<size_t>(a)], y = strides[static_cast<size_t>(b)];
+    if (x == 0 || y == 0) return 0;
+    if (x != y) return x > y ? 1 : -1;
+    return sizes[static_cast<size_t>(a)] > sizes[static_cast<size_t>(b)] ? 1 : 0;
+  };
+  Dims order;
+  for (int d = t.dim() - 1; d >= 0; --d) order.push_back(d);
+  for (size_t i = 1; i < order.size(); ++i) {
+    size_t at = i;
+    for (size_t k = i; k-- > 0;) {
+      int further = steps_further(order[k], order[at]);
+      if (further < 0) break;
+      if (further == 0) continue;
+      std::swap(order[k], order[at]);
+      at = k;
+    }
+  }
+  Dims out(sizes.size());
+  int64_t step = 1;
+  for (int64_t d : order) {
+    out[static_cast<size_t>(d)] = step;
+    step *= std::max<int64_t>(sizes[static_cast<size_t>(d)], 1);
+  }
+  return out;
 }
 
 TensorBase from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, Device device,

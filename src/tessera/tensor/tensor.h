@@ -97,11 +97,28 @@ TensorBase alias(const TensorBase& t, Dims sizes, Dims strides, int64_t offset);
 // ... that reads its bytes as another dtype; `offset` counts elements of it.
 TensorBase alias_as(const TensorBase& t, DType dtype, Dims sizes, Dims strides, int64_t offset);
 
+// The tensor itself, seen another way over the same storage.
+void set_geometry(const TensorBase& t, Dims sizes, Dims strides, int64_t offset);
+// Bytes of a storage that a geometry reaches; raises for negative sizes and strides, and where it
+// leaves 64 bits.
+int64_t bytes_reached(const Dims& sizes, const Dims& strides, int64_t offset, DType dtype);
+// Raises, as PyTorch does, where a geometry reaches beyond the storage.
+void check_in_storage(const Storage& storage, const Dims& sizes, const Dims& strides,
+                      int64_t offset, DType dtype);
+
 // PyTorch's memory formats: an order of strides.
 enum class MemoryFormat : int64_t { kContiguous, kPreserve, kChannelsLast, kChannelsLast3d };
 // Raises where the number of dimensions does not fit the format. kPreserve is not one of them.
 Dims strides_in(const Dims& sizes, MemoryFormat format);
 bool is_contiguous_in(const TensorBase& t, MemoryFormat format);
+// The format whose order of strides the tensor has: what results that are laid out anew take from
+// it. Row-major where several would do.
+MemoryFormat suggested_format(const TensorBase& t);
+// Do its elements fill a piece of memory without gaps and without sharing a place?
+bool is_dense(const TensorBase& t);
+// Strides of a fresh tensor of the same shape: those of `t` where it is dense, else without gaps in
+// their order.
+Dims preserved_strides(const TensorBase& t);
 // Memory that somebody else owns: exposed for life.
 TensorBase from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, Device device,
                      void* owner, void (*release)(void*));
