@@ -25,6 +25,7 @@ from ._C import (
     initial_seed,
     is_grad_enabled,
     promote_types,
+    result_type,
     set_default_dtype,
     tensor,
 )
@@ -51,12 +52,14 @@ from ._interchange import asarray, from_dlpack
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._functions import (
     allclose,
+    broadcast_shapes,
     equal,
     is_floating_point,
     is_tensor,
     manual_seed,
     numel,
     seed,
+    split,
     typename,
 )
 from ._indexing import histogramdd, nonzero, unique, unique_consecutive

@@ -17,6 +17,33 @@ def numel(input):
     return input.numel()
 
 
+def split(tensor, split_size_or_sections, dim=0):
+    """Views of pieces along a dimension: of one size, or of the sizes given."""
+    return _C.ops["split"](tensor, split_size_or_sections, dim)
+
+
+def broadcast_shapes(*shapes):
+    """The shape that tensors of these shapes broadcast to."""
+    found = []
+    for shape in shapes:
+        if not isinstance(shape, (tuple, list)):
+            shape = (shape,)
+        found += [1] * (len(shape) - len(found))
+        for at, size in enumerate(reversed(shape)):
+            if size < 0:
+                raise RuntimeError(
+                    f"Trying to create tensor with negative dimension ({size}): ({shape})"
+                )
+            if found[at] == 1:
+                found[at] = size
+            elif size not in (1, found[at]):
+                raise RuntimeError(
+                    "Shape mismatch: objects cannot be broadcast to a single shape: "
+                    + " and ".join(str(one) for one in shapes)
+                )
+    return _C.Size(reversed(found))
+
+
 def manual_seed(seed):
     """Seeds every device's generator; PyTorch's own numbers follow on the CPU."""
     seed = int(seed)

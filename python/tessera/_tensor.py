@@ -140,20 +140,8 @@ def _type(self, dtype=None, non_blocking=False):
     return place + _TITLES[self.dtype] + "Tensor"
 
 
-def _view_as(self, other):
-    return self.view(other.shape)
-
-
-def _reshape_as(self, other):
-    return self.reshape(other.shape)
-
-
-def _expand_as(self, other):
-    return self.expand(other.shape)
-
-
 def _type_as(self, other):
-    return self.to(other.dtype)
+    return self.to(other.device, other.dtype)
 
 
 def _is_set_to(self, other):
@@ -199,9 +187,6 @@ Tensor.__array_priority__ = 1000  # NumPy's operators leave mixed calls to us
 Tensor._make_subclass = staticmethod(_C._make_subclass)
 Tensor.layout = property(lambda self: strided)
 Tensor.type = _type
-Tensor.view_as = _view_as
-Tensor.reshape_as = _reshape_as
-Tensor.expand_as = _expand_as
 Tensor.type_as = _type_as
 Tensor.is_set_to = _is_set_to
 Tensor.record_stream = _record_stream

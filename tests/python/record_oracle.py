@@ -57,7 +57,10 @@ def answer(torch, function, text, dtype):
     grads = []
     loss = [(t.float() * weights(torch, t)).sum() for t in outs if t.requires_grad]
     if loss:
-        sum(loss).backward()
+        try:
+            sum(loss).backward()
+        except RuntimeError:
+            return None
         grads = [None if t.grad is None else flat(t.grad) for t in given.tensors]
     return {
         "dtypes": [str(t.dtype).removeprefix("torch.") for t in outs],

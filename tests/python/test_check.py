@@ -29,7 +29,7 @@ def test_a_program_that_needs_nothing():
         ("from torch.fx import wrap as w", "1: torch.fx.wrap"),
         ("from torch import nn as n\nn.quantized.DeQuantize", "2: torch.nn.quantized.DeQuantize"),
         ("def f():\n    import torch\n    torch.cudnn_grid_sampler", "3: torch.cudnn_grid_sampler"),
-        ("import torch\ntorch.Tensor.sparse_resize_", "2: torch.Tensor.sparse_resize_"),
+        ("import torch\ntorch.Tensor.q_per_channel_axis", "2: torch.Tensor.q_per_channel_axis"),
     ],
 )
 def test_missing_names(lines, name):
@@ -47,27 +47,30 @@ def test_typing_errors_and_the_nearest_name():
 @pytest.mark.parametrize(
     "line",
     [
-        "torch.ones(2).sparse_resize_(3)",
-        "x = torch.ones(2); x.sparse_resize_(3)",
-        "x = torch.ones(2); y = (x + 1)[0].T; y.sparse_resize_",
-        "def f(x: torch.Tensor): x.sparse_resize_",
-        "import torch.nn.functional as F; F.relu(3).sparse_resize_",
-        "a, b = torch.ones(2), 3; a.sparse_resize_",
+        "torch.ones(2).q_per_channel_axis(3)",
+        "x = torch.ones(2); x.q_per_channel_axis(3)",
+        "x = torch.ones(2); y = (x + 1)[0].T; y.q_per_channel_axis",
+        "def f(x: torch.Tensor): x.q_per_channel_axis",
+        "import torch.nn.functional as F; F.relu(3).q_per_channel_axis",
+        "a, b = torch.ones(2), 3; a.q_per_channel_axis",
     ],
 )
 def test_methods_of_tensors(line):
     (text,) = texts("import torch\n" + line)
-    assert text == "2: Tensor.sparse_resize_ is not implemented in Tessera yet"
+    assert text == "2: Tensor.q_per_channel_axis is not implemented in Tessera yet"
 
 
 def test_methods_of_what_may_be_tensors():
-    (text,) = texts("import torch\ndef f(x):\n    return x.sparse_resize_(1)")
+    (text,) = texts("import torch\ndef f(x):\n    return x.q_per_channel_axis(1)")
     assert (
-        text == "3: Tensor.sparse_resize_ is not implemented in Tessera yet (if this is a tensor)"
+        text
+        == "3: Tensor.q_per_channel_axis is not implemented in Tessera yet (if this is a tensor)"
     )
     # What the program defines, and what other modules have, is no tensor's.
-    assert texts("import torch\nclass A:\n    def sparse_resize_(s): s.x.sparse_resize_") == []
-    assert texts("import torch, other\nother.sparse_resize_()") == []
+    assert (
+        texts("import torch\nclass A:\n    def q_per_channel_axis(s): s.x.q_per_channel_axis") == []
+    )
+    assert texts("import torch, other\nother.q_per_channel_axis()") == []
     assert texts("import torch\ndef f(x):\n    return x.split(',')") == []
     (text,) = texts("import torch\ntorch.ones(2).foo_bar()")
     assert "Tensor.foo_bar is known neither" in text

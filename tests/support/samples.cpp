@@ -116,6 +116,7 @@ class Reader {
     size_t at = static_cast<size_t>(position);
     if (at >= op_.args.size()) fail();
     Value& v = out_->values[at];
+    if (op_.args[at].type == ArgSpec::Type::kTensors) fail();
     if (take("T(")) {
       Dims size = list(')');
       out_->tensors.push_back(laid_out(size, dtype_, device_, ++seed_, layout_));

@@ -1,9 +1,53 @@
+// Copies, fills and conversions.
 #include "tessera/gen/copy.h"
+#include "tessera/gen/creation.h"
+#include "tessera/gen/reduce.h"
 #include "tessera/ops/loops.h"
 
 namespace tessera {
 
 TS_BODY(copy, "t", 't', 0, (TS_ALL, TS_COMPLEX), return a;)
+
+namespace {
+
+void copy_elements(const Op& op, const TensorBase& from, DType common, const TensorBase& to) {
+  Value sources[] = {Value(from)};
+  pointwise_into(op, copy_body, sources, common, to);
+}
+
+// A copy of a dtype, laid out by a format or as `self` is.
+TensorBase copied(const Call& c, DType dtype, const Value& format) {
+  const TensorBase& self = c.tensor(0);
+  MemoryFormat f = format.is_none() ? MemoryFormat::kPreserve
+                                    : static_cast<MemoryFormat>(format.scalar.to_int());
+  TensorBase out;
+  if (f == MemoryFormat::kPreserve) {
+    out = unallocated_like(self, dtype);
+  } else {
+    out = new_unallocated(self.sizes(), dtype, self.device());
+    if (f != MemoryFormat::kContiguous)
+      set_geometry(out, self.sizes(), strides_in(self.sizes(), f), 0);
+  }
+  copy_elements(c.op, self, dtype, out);
+  return out;
+}
+
+void wrote(const TensorBase& t) { t.storage().version.fetch_add(1, std::memory_order_relaxed); }
+
+// By argument 1, a number or a tensor without dimensions.
+void fill_elements(const Call& c, const TensorBase& to) {
+  TensorBase value;
+  if (c.args[1].is_tensor()) {
+    value = c.tensor(1);
+    TS_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
+             value.dim(), " dimensions.");
+    if (!(value.device() == to.device())) value = op::_to_device(value, to.device());
+  }
+  Value sources[] = {value.defined() ? Value(value) : c.args[1]};
+  pointwise_into(c.op, copy_body, sources, to.dtype(), to);
+}
+
+}  // namespace
 
 TS_OP({
     .schema = "copy_(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
@@ -26,12 +70,10 @@ TS_OP({
       TensorBase from = src;
       if (&self.storage() == &src.storage()) {
         from = unallocated_like(src, src.dtype());
-        Value original[] = {Value(src)};
-        pointwise_into(c.op, copy_body, original, src.dtype(), from);
+        copy_elements(c.op, src, src.dtype(), from);
       }
-      Value sources[] = {Value(from)};
-      pointwise_into(c.op, copy_body, sources, self.dtype(), self);
-      self.storage().version.fetch_add(1, std::memory_order_relaxed);
+      copy_elements(c.op, from, self.dtype(), self);
+      wrote(self);
       return self;
     },
     .backward =
@@ -41,19 +83,39 @@ TS_OP({
 });
 
 TS_OP({
-    .schema = "fill_(Tensor self, Scalar value) -> Tensor",
-    .doc = "Sets every element.",
+    .schema = "fill_(Tensor self, Tensor|Scalar value) -> Tensor",
+    .doc = "Sets every element, to a number or to the value of a tensor without dimensions.",
     .example = "torch.zeros(3).fill_(2)",
     .kind = Kind::kKernel,
-    .forms = kMethod,
     .run = [](const Call& c) -> Outputs {
-      const TensorBase& self = c.tensor(0);
-      Value sources[] = {c.args[1]};
-      pointwise_into(c.op, copy_body, sources, self.dtype(), self);
-      self.storage().version.fetch_add(1, std::memory_order_relaxed);
-      return self;
+      fill_elements(c, c.tensor(0));
+      wrote(c.tensor(0));
+      return c.tensor(0);
     },
-    .backward = [](Backward&) {},
+    .backward =
+        [](Backward& b) {
+          if (b.wants(1)) b.set(1, op::sum(b.grad));
+        },
+});
+
+// In C++ `fill` writes into a tensor.
+TS_OP({
+    .schema = "_fill(Tensor self, Tensor|Scalar value) -> Tensor",
+    .also = "fill",
+    .doc = "A tensor like self with one value everywhere.",
+    .example = "torch.fill(torch.zeros(3), 2)",
+    .forms = kFunction | kOut,
+    .run = [](const Call& c) -> Outputs {
+      TensorBase out = unallocated_like(c.tensor(0), c.tensor(0).dtype());
+      fill_elements(c, out);
+      return out;
+    },
+    .backward =
+        [](Backward& b) {
+          if (b.wants(1)) b.set(1, op::sum(b.grad));
+          if (b.wants(0)) b.set(0, op::zeros_like(b.grad));
+        },
+    .samples = {{"T(3, 4), 2"}, {"T(3), T()"}},
 });
 
 TS_OP({
@@ -61,7 +123,6 @@ TS_OP({
     .doc = "Sets every element to zero.",
     .example = "torch.ones(3).zero_()",
     .kind = Kind::kKernel,
-    .forms = kMethod,
     .run = [](const Call& c) -> Outputs {
       fill(c.tensor(0), Scalar(0));
       return c.tensor(0);
@@ -70,17 +131,11 @@ TS_OP({
 });
 
 TS_OP({
-    .schema = "clone(Tensor self) -> Tensor",
+    .schema = "clone(Tensor self, *, memory_format? memory_format=None) -> Tensor",
     .doc = "A copy with memory of its own.",
     .example = "torch.clone(torch.ones(2))",
     .kind = Kind::kKernel,
-    .run = [](const Call& c) -> Outputs {
-      const TensorBase& self = c.tensor(0);
-      TensorBase out = unallocated_like(self, self.dtype());
-      Value sources[] = {Value(self)};
-      pointwise_into(c.op, copy_body, sources, self.dtype(), out);
-      return out;
-    },
+    .run = [](const Call& c) -> Outputs { return copied(c, c.tensor(0).dtype(), c.args[1]); },
     .backward = [](Backward& b) { b.set(0, b.grad); },
     .samples = {{"T(3, 4)"}, {"T()"}, {"T(0, 3)"}},
 });
@@ -90,39 +145,34 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
-      const TensorBase& self = c.tensor(0);
-      TensorBase out = new_unallocated(self.sizes(), self.dtype(), self.device());
-      Value sources[] = {Value(self)};
-      pointwise_into(c.op, copy_body, sources, self.dtype(), out);
-      return out;
+      return copied(c, c.tensor(0).dtype(), Value(MemoryFormat::kContiguous));
     },
     .backward = [](Backward& b) { b.set(0, b.grad); },
 });
 
 TS_OP({
-    .schema = "contiguous(Tensor self) -> Tensor",
-    .doc = "The tensor itself if it is row-major without gaps, else a copy that is.",
+    .schema = "contiguous(Tensor self, *, memory_format? memory_format=None) -> Tensor",
+    .doc = "The tensor itself if it is row-major without gaps, else a copy that is; or the same "
+           "for another memory format.",
     .example = "torch.ones(2, 3).t().contiguous().is_contiguous()",
     .forms = kMethod,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& self = c.tensor(0);
-      return self.is_contiguous() ? self : op::_contiguous_copy(self);
+      MemoryFormat format =
+          c.has(1) ? static_cast<MemoryFormat>(c.integer(1)) : MemoryFormat::kContiguous;
+      TS_CHECK(format != MemoryFormat::kPreserve,
+               "preserve memory format is unsupported by the contiguous operator");
+      if (is_contiguous_in(self, format)) return self;
+      return op::clone(self, format);
     },
     .samples = {{"T(3, 4)"}},
 });
 
 TS_OP({
-    .schema = "_to_dtype(Tensor self, dtype dtype) -> Tensor",
+    .schema = "_to_dtype(Tensor self, dtype dtype, memory_format? memory_format=None) -> Tensor",
     .kind = Kind::kKernel,
     .forms = kFunction,
-    .run = [](const Call& c) -> Outputs {
-      const TensorBase& self = c.tensor(0);
-      DType dtype = c.args[1].dtype;
-      TensorBase out = unallocated_like(self, dtype);
-      Value sources[] = {Value(self)};
-      pointwise_into(c.op, copy_body, sources, dtype, out);
-      return out;
-    },
+    .run = [](const Call& c) -> Outputs { return copied(c, c.args[1].dtype, c.args[2]); },
     .backward = [](Backward& b) { b.set(0, b.grad); },
 });  // the engine converts back
 
@@ -131,13 +181,14 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      // Laid out as it was where it has no gaps: then it crosses as one piece.
       const TensorBase& self = c.tensor(0);
-      TensorBase out = new_empty(self.sizes(), self.dtype(), c.args[1].device);
+      TensorBase out =
+          new_empty_strided(self.sizes(), preserved_strides(self), self.dtype(), c.args[1].device);
       copy_into(out, self, c.flag(2));
       return out;
     },
-    .saves = "self",
-    .backward = [](Backward& b) { b.set(0, op::_to_device(b.grad, b.tensor(0).device(), false)); },
-});
+    .backward = [](Backward& b) { b.set(0, b.grad); },
+});  // the engine brings it back
 
 }  // namespace tessera

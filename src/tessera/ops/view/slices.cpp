@@ -1,3 +1,4 @@
+// Views of a range or of one position along a dimension.
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/view.h"
@@ -21,6 +22,19 @@ Range slice_range(int64_t size, const Value& start, const Value& end, int64_t st
   int64_t from = bound(start, 0);
   int64_t to = bound(end, size);
   return {from, to > from ? (to - from + step - 1) / step : 0};
+}
+
+TensorBase narrowed(const TensorBase& t, int64_t dim, int64_t start, int64_t length) {
+  TS_CHECK(t.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
+  TS_CHECK(length >= 0, "narrow(): length must be non-negative.");
+  int64_t size = t.size(dim);
+  TS_CHECK_INDEX(start >= -size && start <= size,
+                 "start out of range (expected to be in range of [", -size, ", ", size,
+                 "], but got ", start, ")");
+  if (start < 0) start += size;
+  TS_CHECK(start <= size - length, "start (", start, ") + length (", length,
+           ") exceeds dimension size (", size, ").");
+  return op::slice(t, dim, start, start + length, 1);
 }
 
 }  // namespace
@@ -87,6 +101,28 @@ TS_OP({
           b.set(0, whole);
         },
     .samples = {{"T(5, 4), 0, 1"}, {"T(5, 4), 1, -1"}, {"T(3), 0, 2"}},
+});
+
+TS_OP({
+    .schema = "narrow(Tensor self, int dim, int start, int length) -> Tensor",
+    .doc = "A view of `length` elements along a dimension, from start on.",
+    .example = "torch.narrow(torch.tensor([1, 2, 3, 4]), 0, 1, 2)",
+    .run = [](const Call& c) -> Outputs {
+      return narrowed(c.tensor(0), c.integer(1), c.integer(2), c.integer(3));
+    },
+    .samples = {{"T(5, 4), 0, 1, 3"}, {"T(5, 4), 1, -2, 2"}, {"T(5), 0, 5, 0"}},
+});
+
+TS_OP({
+    .schema = "narrow(Tensor self, int dim, Tensor start, int length) -> Tensor",
+    .doc = "A view of `length` elements along a dimension, from start on.",
+    .example = "torch.narrow(torch.tensor([1, 2, 3, 4]), 0, torch.tensor(1), 2)",
+    .run = [](const Call& c) -> Outputs {
+      const TensorBase& start = c.tensor(2);
+      TS_CHECK(start.dim() == 0 && is_integral(start.dtype(), false),
+               "start must be an 0-dim integral Tensor.");
+      return narrowed(c.tensor(0), c.integer(1), host_ints(start)[0], c.integer(3));
+    },
 });
 
 }  // namespace tessera

@@ -1,11 +1,9 @@
-"""Parts of the loader. What workers need loads with the first of them."""
+"""Parts of the loader."""
 
 import sys
 
-from ...._missing import module_getattr
+from . import collate, fetch, pin_memory, worker
 
 IS_WINDOWS = sys.platform == "win32"
 # How long a process waits for another before it looks whether that is still alive.
 MP_STATUS_CHECK_INTERVAL = 5.0
-
-__getattr__ = module_getattr(__name__)

@@ -1,0 +1,5 @@
+"""Signals: their windows."""
+
+from . import windows
+
+__all__ = ["windows"]
