@@ -26,14 +26,28 @@ bool open_blas(Blas& out) {
   if (!lib) return false;
   out.sgemm = reinterpret_cast<decltype(out.sgemm)>(dlsym(lib, "cblas_sgemm"));
   out.dgemm = reinterpret_cast<decltype(out.dgemm)>(dlsym(lib, "cblas_dgemm"));
+  out.cgemm = reinterpret_cast<decltype(out.cgemm)>(dlsym(lib, "cblas_cgemm"));
+  out.zgemm = reinterpret_cast<decltype(out.zgemm)>(dlsym(lib, "cblas_zgemm"));
   out.set_num_threads =
       reinterpret_cast<decltype(out.set_num_threads)>(dlsym(lib, "openblas_set_num_threads"));
-  if (!out.sgemm || !out.dgemm) return false;
+  if (!out.sgemm || !out.dgemm || !out.cgemm || !out.zgemm) return false;
   Dl_info info{};
   const void* address = reinterpret_cast<const void*>(out.sgemm);
   if (dladdr(address, &info) && info.dli_fname)
     std::snprintf(g_name, sizeof g_name, "%s", info.dli_fname);
   return true;
+}
+
+const Blas* opened() {
+  static Blas table{};
+  static const bool found = open_blas(table);
+  return found ? &table : nullptr;
+}
+
+void use_threads(const Blas& table, int wanted) {
+  static std::atomic<int> threads{0};
+  if (table.set_num_threads && threads.exchange(wanted, std::memory_order_relaxed) != wanted)
+    table.set_num_threads(wanted);
 }
 
 }  // namespace
@@ -44,14 +58,13 @@ const char* blas_name() noexcept {
 }
 
 const Blas* blas() noexcept {
-  static Blas table{};
-  static const bool found = open_blas(table);
-  if (!found) return nullptr;
-  static std::atomic<int> threads{0};
-  int wanted = num_threads();
-  if (table.set_num_threads && threads.exchange(wanted, std::memory_order_relaxed) != wanted)
-    table.set_num_threads(wanted);
-  return &table;
+  const Blas* table = opened();
+  if (table) use_threads(*table, num_threads());
+  return table;
+}
+
+void set_blas_threads(int n) noexcept {
+  if (const Blas* table = opened()) use_threads(*table, n);
 }
 
 }  // namespace tessera::cpu

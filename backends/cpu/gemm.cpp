@@ -104,6 +104,10 @@ template void gemm<float>(int64_t, int64_t, int64_t, const float*, int64_t, int6
                           int64_t, float*);
 template void gemm<double>(int64_t, int64_t, int64_t, const double*, int64_t, int64_t,
                            const double*, int64_t, double*);
+template void gemm<c64>(int64_t, int64_t, int64_t, const c64*, int64_t, int64_t, const c64*,
+                        int64_t, c64*);
+template void gemm<c128>(int64_t, int64_t, int64_t, const c128*, int64_t, int64_t, const c128*,
+                         int64_t, c128*);
 template void gemm<uint8_t>(int64_t, int64_t, int64_t, const uint8_t*, int64_t, int64_t,
                             const uint8_t*, int64_t, uint8_t*);
 template void gemm<uint16_t>(int64_t, int64_t, int64_t, const uint16_t*, int64_t, int64_t,

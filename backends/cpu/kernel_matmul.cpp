@@ -58,6 +58,17 @@ void call_blas(const Blas& b, int ta, int tb, int m, int n, int k, const double*
   b.dgemm(kBlasRowMajor, ta, tb, m, n, k, 1.0, x, ldx, y, ldy, 0.0, c, n);
 }
 
+void call_blas(const Blas& b, int ta, int tb, int m, int n, int k, const c64* x, int ldx,
+               const c64* y, int ldy, c64* c) {
+  const c64 one = 1, zero = 0;
+  b.cgemm(kBlasRowMajor, ta, tb, m, n, k, &one, x, ldx, y, ldy, &zero, c, n);
+}
+void call_blas(const Blas& b, int ta, int tb, int m, int n, int k, const c128* x, int ldx,
+               const c128* y, int ldy, c128* c) {
+  const c128 one = 1, zero = 0;
+  b.zgemm(kBlasRowMajor, ta, tb, m, n, k, &one, x, ldx, y, ldy, &zero, c, n);
+}
+
 bool fits_int(int64_t v) { return v <= INT_MAX; }
 
 // One product into dense c.
@@ -69,7 +80,7 @@ void multiply(const Shape& s, const T* a, int64_t ar, int64_t ac, const T* b, in
     return;
   }
   std::unique_ptr<T[]> packed_a, packed_b;
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (std::is_floating_point_v<T> || is_complex_v<T>) {
     const bool nested = in_parallel() && s.m * s.n * s.k > kBlasSerial;
     const Blas* lib = nested ? nullptr : blas();
     if (lib) {
@@ -247,8 +258,9 @@ Status matmul(const KernelArgs& args) {
     case DType::kInt64:
       return matmul_plain<uint64_t>(args, s);
     case DType::kComplex64:
+      return matmul_plain<c64>(args, s);
     case DType::kComplex128:
-      return fail(Code::kUnsupported, "matmul: not implemented for complex numbers");
+      return matmul_plain<c128>(args, s);
     case DType::kBool:
       matmul_bool(args, s);
       break;

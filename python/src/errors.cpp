@@ -9,6 +9,7 @@ namespace tessera::python {
 namespace {
 
 PyObject* g_out_of_memory = nullptr;
+PyObject* g_linalg_error = nullptr;
 
 PyObject* class_of(ErrorKind kind) {
   switch (kind) {
@@ -22,6 +23,8 @@ PyObject* class_of(ErrorKind kind) {
       return PyExc_NotImplementedError;
     case ErrorKind::kOutOfMemory:
       return g_out_of_memory;
+    case ErrorKind::kLinAlg:
+      return g_linalg_error;
     case ErrorKind::kRuntime:
     case ErrorKind::kInternal:
       break;
@@ -59,7 +62,12 @@ void init_errors(PyObject* module) {
   g_out_of_memory = checked(PyErr_NewExceptionWithDoc(
       "tessera.OutOfMemoryError", "A device has no memory left for what was asked.",
       PyExc_RuntimeError, nullptr));
+  g_linalg_error = checked(
+      PyErr_NewExceptionWithDoc("tessera.linalg.LinAlgError",
+                                "A matrix has no such factors, or an algorithm did not converge.",
+                                PyExc_RuntimeError, nullptr));
   if (PyModule_AddObjectRef(module, "OutOfMemoryError", g_out_of_memory) < 0) throw PythonError{};
+  if (PyModule_AddObjectRef(module, "_LinAlgError", g_linalg_error) < 0) throw PythonError{};
 }
 
 }  // namespace tessera::python

@@ -14,6 +14,7 @@ enum class ErrorKind : uint8_t {
   kIndex,           // IndexError
   kNotImplemented,  // NotImplementedError
   kOutOfMemory,     // OutOfMemoryError
+  kLinAlg,          // torch.linalg.LinAlgError: a matrix that cannot be factored
   kInternal,        // our bug: says so
 };
 
