@@ -1,6 +1,7 @@
 // x.shape, x.dtype, x.grad ...: properties of tensors.
 #include "methods.h"
 #include "node_object.h"
+#include "numbers.h"
 #include "tessera/autograd/node.h"
 #include "types.h"
 
@@ -92,6 +93,8 @@ TS_GET_TENSOR(T, reversed(t))
 TS_GET_TENSOR(mT, last_exchanged(t))
 TS_GET_TENSOR(H, hermitian(t))
 TS_GET_TENSOR(mH, adjoint(t))
+TS_GET_TENSOR(real, call_op("real", {Value(t)}))
+TS_GET_TENSOR(imag, call_op("imag", {Value(t)}))
 #undef TS_GET_TENSOR
 #undef TS_GET
 
@@ -154,6 +157,21 @@ int set_data(PyObject* o, PyObject* value, void*) {
   });
 }
 
+// x.real = y: written through the view.
+int write_part(const char* name, PyObject* o, PyObject* value) {
+  return guarded_set([&] {
+    if (!value) throw raise_python(PyExc_RuntimeError, "Deleting %s is not allowed", name);
+    TensorBase part = call_op(name, {Value(unwrap(o))});
+    Scalar s;
+    if (!is_tensor(value) && read_number(value, s))
+      call_op("fill_", {Value(part), Value(s)});
+    else
+      call_op("copy_", {Value(part), Value(unwrap_checked(value, name)), Value(false)});
+  });
+}
+int set_real(PyObject* o, PyObject* value, void*) { return write_part("real", o, value); }
+int set_imag(PyObject* o, PyObject* value, void*) { return write_part("imag", o, value); }
+
 PyGetSetDef getset[] = {
     {"shape", get_shape, nullptr, "Its size in each dimension.", nullptr},
     {"dtype", get_dtype, nullptr, "The type of its elements.", nullptr},
@@ -176,6 +194,8 @@ PyGetSetDef getset[] = {
     {"mT", get_mT, nullptr, "A view with the last two dimensions swapped.", nullptr},
     {"H", get_H, nullptr, "A matrix transposed and conjugated.", nullptr},
     {"mH", get_mH, nullptr, "The last two dimensions swapped, and conjugated.", nullptr},
+    {"real", get_real, set_real, "A view of the real parts.", nullptr},
+    {"imag", get_imag, set_imag, "A view of the imaginary parts.", nullptr},
     {"_version", get_version, nullptr, "How often it was written in place.", nullptr},
     {"_base", get_base, nullptr, "What it is a view of, or None.", nullptr},
 };

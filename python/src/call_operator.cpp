@@ -69,6 +69,12 @@ PyObject* write_outputs(const Op& op, Args args, PyObject* out) {
   return tuple.release();
 }
 
+// An overload that others have in a form may lack it: Tensor.pow has no form with a number first.
+bool has_form(uint8_t forms, Form form) {
+  if (is_inplace(form) && !(forms & kInplace)) return false;
+  return forms & (is_method(form) ? kMethod : kFunction);
+}
+
 }  // namespace
 
 PyObject* wrap_tuple(Outputs& outputs) {
@@ -97,7 +103,7 @@ PyObject* call_operator(const OpSet& set, Form form, PyObject* callable, PyObjec
   Mismatch whys[kMaxOverloads];
   size_t tried = 0;
   for (const OpInfo& info : set.overloads) {
-    if (is_inplace(form) && !(info.op->record->forms & kInplace)) {
+    if (!has_form(info.op->record->forms, form)) {
       ++tried;
       continue;
     }

@@ -8,6 +8,7 @@ namespace {
 
 PyTypeObject* g_function_type = nullptr;
 PyTypeObject* g_method_type = nullptr;
+PyObject* g_functions = nullptr;  // {path: function}
 
 CallableObject* as_callable(PyObject* o) { return reinterpret_cast<CallableObject*>(o); }
 
@@ -117,8 +118,13 @@ PyObject* find_method(PyObject* name) {
   return PyDict_GetItemWithError(tensor_type->tp_dict, name);
 }
 
+PyObject* find_function(const std::string& path) {
+  return PyDict_GetItemString(g_functions, path.c_str());
+}
+
 PyObject* make_operators() {
   PyRef functions(checked(PyDict_New()));
+  g_functions = Py_NewRef(functions.get());
   auto add_function = [&](const std::string& path, const char* name, const OpSet& set, Form form,
                           const char* doc) {
     PyRef o(make_callable(g_function_type, name, &set, nullptr, form, doc));
@@ -131,11 +137,12 @@ PyObject* make_operators() {
     if (set->forms & kMethod)
       set_on_tensor(name, make_callable(g_method_type, name, set, nullptr, Form::kMethod, doc));
     if (!(set->forms & kInplace)) continue;
-    std::string inplace = set->path + "_";
+    std::string inplace = std::string(name) + "_";
     if (set->forms & kFunction)
-      add_function(inplace, inplace.c_str(), *set, Form::kInplaceFunction, doc);
-    set_on_tensor(inplace.c_str(), make_callable(g_method_type, inplace.c_str(), set, nullptr,
-                                                 Form::kInplaceMethod, doc));
+      add_function(set->path + "_", inplace.c_str(), *set, Form::kInplaceFunction, doc);
+    if (set->forms & kMethod)
+      set_on_tensor(inplace.c_str(), make_callable(g_method_type, inplace.c_str(), set, nullptr,
+                                                   Form::kInplaceMethod, doc));
   }
   return functions.release();
 }

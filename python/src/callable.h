@@ -29,6 +29,8 @@ void add_native_method(const char* name, NativeMethod method, const char* doc);
 // Gives Tensor the methods of all records, and returns a dictionary of their functions by path:
 // "relu", "nn.functional.relu".
 PyObject* make_operators();
+// The function of this path; borrowed.
+PyObject* find_function(const std::string& path);
 // The method of Tensor that stands for an operator, for __torch_function__; borrowed.
 PyObject* find_method(PyObject* name);
 

@@ -16,6 +16,7 @@ const char* type_text(Type t) {
     case Type::kTensorOrScalar:
       return "Tensor";
     case Type::kScalar:
+    case Type::kNumber:
       return "Number";
     case Type::kInt:
       return "int";
@@ -129,14 +130,20 @@ std::string given(const Arguments& call, Form form) {
 
 PythonError raise_mismatch(const OpSet& set, const char* name, Form form, const Arguments& call,
                            const Mismatch* whys) {
-  size_t n = set.overloads.size();
+  size_t shown = 0, last = 0;
+  for (size_t i = 0; i < set.overloads.size(); ++i) {
+    if (set.overloads[i].op->record->hidden) continue;
+    ++shown;
+    last = i;
+  }
   std::string text;
-  if (n == 1) {
-    text = describe(set.overloads[0], name, form, whys[0]);
+  if (shown == 1) {
+    text = describe(set.overloads[last], name, form, whys[last]);
   } else {
     text = cat(name, "() received an invalid combination of arguments - got ", given(call, form),
                ", but expected one of:");
-    for (const OpInfo& info : set.overloads) text += "\n" + signature(info, form);
+    for (const OpInfo& info : set.overloads)
+      if (!info.op->record->hidden) text += "\n" + signature(info, form);
   }
   PyErr_SetString(PyExc_TypeError, text.c_str());
   return {};

@@ -46,11 +46,12 @@ void load_op_sets() {
         g_all.push_back(set);
       }
       set->overloads.push_back(make_info(*op));
-      // Methods and in-place forms go by names without a module.
+      // Methods go by names without a module; in-place forms too, but for nn.functional's relu_.
       uint8_t forms = op->record->forms;
       if (!top) {
-        set->takes_inplace |= (forms & kInplace) && path.starts_with("nn.functional.");
-        forms &= kFunction | kOut;
+        bool functional = path.starts_with("nn.functional.");
+        set->takes_inplace |= (forms & kInplace) && functional;
+        forms &= functional ? kFunction | kInplace | kOut : kFunction | kOut;
       }
       set->forms |= forms;
     }

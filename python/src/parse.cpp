@@ -181,6 +181,7 @@ bool convert(const ArgInfo& arg, PyObject* o, Value& value, Parsed& out, Mismatc
     case Type::kTensorOrScalar:
       if (read_tensor(o, value, out)) return true;
       [[fallthrough]];
+    case Type::kNumber:
     case Type::kScalar: {
       Scalar s;
       if (!read_number(o, s)) return false;
@@ -195,7 +196,7 @@ bool convert(const ArgInfo& arg, PyObject* o, Value& value, Parsed& out, Mismatc
     }
     case Type::kFloat: {
       Scalar s;
-      if (!read_number(o, s)) return false;
+      if (!read_number(o, s) || s.is_complex()) return false;
       value = Value(s.to_double());
       return true;
     }

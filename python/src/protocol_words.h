@@ -20,8 +20,9 @@ inline constexpr const char* kWords[] = {
     "__lshift__",   "__rlshift__",   "__ilshift__",    //
     "__rshift__",   "__rrshift__",   "__irshift__",    //
     "__neg__",      "__abs__",       "__invert__",     //
-    "__lt__",       "__le__",        "__eq__",         //
-    "__ne__",       "__gt__",        "__ge__",
+    "__pos__",      "__lt__",        "__le__",         //
+    "__eq__",       "__ne__",        "__gt__",         //
+    "__ge__",
 };
 enum Word : int {
   kAdd = 0,
@@ -40,6 +41,7 @@ enum Word : int {
   kNeg = 39,
   kAbs,
   kInvert,
+  kPos,
   kLt,
   kLe,
   kEq,

@@ -16,26 +16,12 @@ struct Entry {
 };
 Entry g_entries[kNumWords];
 
-PyObject* method_of(const Entry& e) {
+// What __torch_function__ is told was called.
+PyObject* callable_of(const Entry& e) {
+  if (e.form == Form::kFunction) return find_function(e.set->path);
   if (!is_inplace(e.form)) return find_method(e.set->name);
   PyRef name(checked(PyUnicode_FromFormat("%U_", e.set->name)));
   return find_method(name.get());
-}
-
-// A number as a 0-d tensor that takes part in type promotion as the number would.
-TensorBase number_tensor(Scalar s, const TensorBase& beside) {
-  DType own = s.dtype();
-  if (s.is_complex()) {
-    DType t = complex_dtype(is_differentiable(beside.dtype()) ? beside.dtype() : default_dtype());
-    TensorBase number = new_empty({}, t, Device{});
-    store_element(number.raw(), t, s);
-    return number;
-  }
-  bool beside_wins = is_differentiable(beside.dtype()) ||
-                     (!is_floating(own) && (beside.dtype() != DType::kBool || own == DType::kBool));
-  TensorBase t = new_empty({}, beside_wins ? beside.dtype() : own, Device{});
-  store_element(t.raw(), t.dtype(), s);
-  return t;
 }
 
 PyObject* not_there(int word, PyObject* a, PyObject* b) {
@@ -58,17 +44,9 @@ PyObject* apply(const Entry& e, PyObject* self, PyObject* other) {
     Py_RETURN_NOTIMPLEMENTED;
   if (parsed.overriders.count) [[unlikely]] {
     PyObject* args[] = {self, other};
-    return call_torch_function(parsed.overriders, method_of(e), args, other ? 2 : 1, nullptr);
+    return call_torch_function(parsed.overriders, callable_of(e), args, other ? 2 : 1, nullptr);
   }
   return run_operator(*e.info, e.form, parsed, self);
-}
-
-// number OP tensor, where no record says how: the number becomes a tensor.
-PyObject* apply_reflected(const Entry& e, PyObject* number, PyObject* self) {
-  Scalar s;
-  if (!read_number(number, s)) Py_RETURN_NOTIMPLEMENTED;
-  PyRef left(wrap(number_tensor(s, unwrap(self))));
-  return apply(e, left.get(), self);
 }
 
 PyObject* binary(int word, PyObject* a, PyObject* b) {
@@ -80,9 +58,13 @@ PyObject* binary(int word, PyObject* a, PyObject* b) {
       return not_there(word, a, b);
     }
     const Entry& reflected = g_entries[word + 1];
-    if (reflected.set) return apply(reflected, b, a);
-    if (e.set) return apply_reflected(e, a, b);
-    return not_there(word, a, b);
+    if (!reflected.set) {
+      if (!e.set) return not_there(word, a, b);
+      Py_RETURN_NOTIMPLEMENTED;  // 2 @ x
+    }
+    // A record of its own (2 ** x), or one whose arguments change places (x + 2).
+    bool number_first = reflected.info->args[0].type == ArgSpec::Type::kNumber;
+    return number_first ? apply(reflected, a, b) : apply(reflected, b, a);
   } catch (...) {
     set_python_error();
     return nullptr;
@@ -126,7 +108,7 @@ PyObject* nb_inplace_power(PyObject* a, PyObject* b, PyObject*) { return inplace
 PyObject* nb_negative(PyObject* a) { return unary(kNeg, a); }
 PyObject* nb_absolute(PyObject* a) { return unary(kAbs, a); }
 PyObject* nb_invert(PyObject* a) { return unary(kInvert, a); }
-PyObject* nb_positive(PyObject* a) { return Py_NewRef(a); }
+PyObject* nb_positive(PyObject* a) { return unary(kPos, a); }
 
 PyObject* compare(PyObject* a, PyObject* b, int what) {
   constexpr int words[] = {kLt, kLe, kEq, kNe, kGt, kGe};  // in the order of Py_LT, Py_LE, ...
@@ -231,8 +213,12 @@ void load_protocol() {
         int at = find_word(word);
         TS_ASSERT(at >= 0, "record of ", info.op->name, ": unknown operator ", word);
         bool writes = is_inplace_word(at);
+        bool method = info.op->record->forms & kMethod;
         if (!g_entries[at].set)
-          g_entries[at] = {set, &info, writes ? Form::kInplaceMethod : Form::kMethod};
+          g_entries[at] = {set, &info,
+                           writes   ? Form::kInplaceMethod
+                           : method ? Form::kMethod
+                                    : Form::kFunction};
       }
     }
   }

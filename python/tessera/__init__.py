@@ -51,10 +51,13 @@ from ._numpy import from_numpy
 from ._interchange import asarray, from_dlpack
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._functions import (
-    allclose,
     broadcast_shapes,
-    equal,
+    is_complex,
+    is_conj,
     is_floating_point,
+    is_neg,
+    is_nonzero,
+    is_signed,
     is_tensor,
     manual_seed,
     numel,

@@ -13,6 +13,27 @@ def is_floating_point(input):
     return input.is_floating_point()
 
 
+def is_complex(input):
+    return input.is_complex()
+
+
+def is_signed(input):
+    return input.is_signed()
+
+
+def is_conj(input):
+    """False: conjugates are computed when asked for."""
+    return input.is_conj()
+
+
+def is_neg(input):
+    return input.is_neg()
+
+
+def is_nonzero(input):
+    return input.is_nonzero()
+
+
 def numel(input):
     return input.numel()
 
@@ -59,28 +80,6 @@ def seed():
     chosen = secrets.randbits(64)
     _C._manual_seed(chosen)
     return chosen
-
-
-def equal(input, other):
-    """Are shape and all elements the same?"""
-    if input.shape != other.shape:
-        return False
-    return input.tolist() == other.tolist()
-
-
-def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Is each element within atol + rtol * abs(other) of the other tensor's?"""
-    from math import isnan
-
-    def flat(values):
-        return [x for v in values for x in flat(v)] if isinstance(values, list) else [values]
-
-    shape = input.shape if input.dim() >= other.dim() else other.shape
-    pairs = zip(flat(input.expand(shape).tolist()), flat(other.expand(shape).tolist()))
-    return all(
-        a == b or abs(a - b) <= atol + rtol * abs(b) or (equal_nan and isnan(a) and isnan(b))
-        for a, b in pairs
-    )
 
 
 def typename(o):

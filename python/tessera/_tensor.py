@@ -144,6 +144,17 @@ def _type_as(self, other):
     return self.to(other.device, other.dtype)
 
 
+def _where(self, condition, other):
+    return _C.ops["where"](condition, self, other)
+
+
+def _is_nonzero(self):
+    if self.numel() != 1:
+        value = "no values" if self.numel() == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {value} is ambiguous")
+    return bool(self)
+
+
 def _is_set_to(self, other):
     return (
         self._is_same_storage(other)
@@ -171,6 +182,8 @@ _TITLES = {
         ("bfloat16", "BFloat16"),
         ("float32", "Float"),
         ("float64", "Double"),
+        ("complex64", "ComplexFloat"),
+        ("complex128", "ComplexDouble"),
     )
 }
 
@@ -188,5 +201,10 @@ Tensor._make_subclass = staticmethod(_C._make_subclass)
 Tensor.layout = property(lambda self: strided)
 Tensor.type = _type
 Tensor.type_as = _type_as
+Tensor.where = _where
+Tensor.is_nonzero = _is_nonzero
+Tensor.is_conj = lambda self: False
+Tensor.is_neg = lambda self: False
+Tensor.__rdiv__ = Tensor.__rtruediv__
 Tensor.is_set_to = _is_set_to
 Tensor.record_stream = _record_stream

@@ -52,16 +52,19 @@ def answer(torch, function, text, dtype):
         return None
     if dtype in ("int64", "bool") and any(t.numel() == 0 for t in outs):
         return None  # dtypes are not checked there
-    if narrow and given.tensors:
-        outs = [t.to(getattr(torch, dtype)) if t.is_floating_point() else t for t in outs]
+    if narrow and any(not t.is_complex() for t in given.tensors):
+        # What is float64 or an integer is so of any arguments.
+        narrowed = getattr(torch, dtype)
+        outs = [t.to(narrowed) if t.dtype == torch.float32 else t for t in outs]
     grads = []
     loss = [(t.float() * weights(torch, t)).sum() for t in outs if t.requires_grad]
-    if loss:
-        try:
+    try:
+        if loss:
             sum(loss).backward()
-        except RuntimeError:
-            return None
-        grads = [None if t.grad is None else flat(t.grad) for t in given.tensors]
+            grads = [None if t.grad is None else flat(t.grad) for t in given.tensors]
+    except RuntimeError as error:
+        if "is not implemented" not in str(error):
+            raise
     return {
         "dtypes": [str(t.dtype).removeprefix("torch.") for t in outs],
         "shapes": [list(t.shape) for t in outs],

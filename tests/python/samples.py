@@ -18,6 +18,8 @@ class Numbers:
         return (self.state >> 33) % 127 - 63  # -63 .. 63
 
     def value(self, dtype, kind="T"):
+        if dtype.startswith("complex"):
+            return complex(self.value("float64", kind), self.value("float64", kind))
         if kind == "P" and dtype not in ("bool", "int64"):
             return (self.next() + 72) / 32  # 0.28 .. 4.2
         if kind == "U" and dtype not in ("bool", "int64"):
@@ -76,11 +78,14 @@ class Arguments:
             t = torch.tensor(nested(shape, numbers, dtype, kind), dtype=getattr(torch, dtype))
             if 0 in shape:
                 t = torch.zeros(shape, dtype=getattr(torch, dtype))
-            t = t.to(device)
+            return add(t.to(device), dtype)
+
+        def add(t, dtype):
             other = in_layout(torch, t, layout)
             changed.append(other is not None)
             t = t if other is None else other
-            if requires_grad and dtype.startswith(("float", "bfloat")):
+            differentiable = ("float", "bfloat", "complex128")
+            if requires_grad and dtype.startswith(differentiable):
                 t = t.detach().requires_grad_()
             self.tensors.append(t)
             return t
@@ -96,6 +101,17 @@ class Arguments:
             """Numbers between -1 and 1."""
             return make("U", shape, dtype)
 
+        def C(*shape):
+            """Complex numbers, whatever the dtype."""
+            wide = dtype in ("float64", "complex128")
+            return make("T", shape, "complex128" if wide else "complex64")
+
+        def V(values):
+            """These numbers, in a list."""
+            kind = {"int64": int, "bool": bool}.get(dtype, lambda v: v)
+            t = torch.tensor([kind(v) for v in values], dtype=getattr(torch, dtype))
+            return add(t.to(device), dtype)
+
         def B(*shape):
             """Booleans."""
             return make("T", shape, "bool")
@@ -109,7 +125,8 @@ class Arguments:
         def collect(*args, **kwargs):
             return args, kwargs
 
-        scope = {"T": T, "P": P, "U": U, "B": B, "I": indices, "torch": torch, "collect": collect}
+        scope = {"T": T, "P": P, "U": U, "C": C, "B": B, "I": indices, "torch": torch}
+        scope.update(V=V, collect=collect)
         self.args, self.kwargs = eval(f"collect({text})", scope)
         self.applies = layout == "contiguous" or any(changed)
 

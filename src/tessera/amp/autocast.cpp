@@ -44,6 +44,7 @@ bool cast_arguments(const Op& op, Args args, std::vector<Value>& out,
     if (type == DeviceType::kCUDA) break;
   }
   if (!autocast_enabled(type)) return false;
+  if (cls == Autocast::kFloat32Gpu && type == DeviceType::kCPU) return false;
   DType target = cls == Autocast::kLower ? autocast_dtype(type) : DType::kFloat32;
   if (cls == Autocast::kPromote) {
     // The widest of the inputs, starting from the lower precision.

@@ -170,8 +170,7 @@ TensorBase dispatch_inplace(const Op& op, Args args) {
   TensorBase result = dispatch(op, args).take();
   TS_CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(),
            " doesn't match the broadcast shape ", result.sizes());
-  TS_CHECK(can_cast(result.dtype(), self.dtype()), "result type ", dtype_title(result.dtype()),
-           " can't be cast to the desired output type ", dtype_title(self.dtype()));
+  check_result_fits(op, result.dtype(), self.dtype());
   check_writable(op, self);
   {
     GradMode off(false);
@@ -205,8 +204,7 @@ void dispatch_out(const Op& op, Args args, std::span<const TensorBase> outs) {
   for (size_t i = 0; i < outs.size(); ++i) {
     const TensorBase& out = outs[i];
     const TensorBase& result = results[static_cast<int>(i)];
-    TS_CHECK(can_cast(result.dtype(), out.dtype()), "result type ", dtype_title(result.dtype()),
-             " can't be cast to the desired output type ", dtype_title(out.dtype()));
+    check_result_fits(op, result.dtype(), out.dtype());
     TS_CHECK(result.device() == out.device(), op.name, "(): the result is on ", result.device(),
              " and out= is on ", out.device());
     resize_output(out, result.sizes());

@@ -113,4 +113,13 @@ Scalar read_scalar(const TensorBase& t) {
   return Scalar();
 }
 
+void check_result_fits(const Op& op, DType result, DType target) {
+  if (result == target) return;
+  TS_CHECK(!op.record->exact_out, op.name, "(): expected object of scalar type ",
+           dtype_title(result), " but got scalar type ", dtype_title(target),
+           " for the tensor to be written");
+  TS_CHECK(can_cast(result, target), "result type ", dtype_title(result),
+           " can't be cast to the desired output type ", dtype_title(target));
+}
+
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #include "tessera/call/pointwise.h"
 
 #include "tessera/base/blocking.h"
+#include "tessera/base/half.h"
 #include "tessera/call/overlap.h"
 #include "tessera/call/types.h"
 #include "tessera/driver/current.h"
@@ -24,6 +25,7 @@ void collect(const Op& op, Args args, Pointwise& p) {
     switch (op.args[i].type) {
       case ArgSpec::Type::kTensor:
       case ArgSpec::Type::kTensorOrScalar:
+      case ArgSpec::Type::kNumber:
         if (v.is_tensor())
           p.sources[p.num_sources++].tensor = v.tensor;
         else if (v.is_scalar())
@@ -39,6 +41,22 @@ void collect(const Op& op, Args args, Pointwise& p) {
         break;  // an argument that only chooses the body
     }
   }
+}
+
+// A number that is compared with elements is rounded to their dtype first: a float16 tensor of 0.1
+// equals 0.1.
+Scalar as_element(Scalar s, DType t) {
+  if (is_reduced_floating(t)) {
+    float f = static_cast<float>(s.to_double());
+    return t == DType::kFloat16 ? half_to_float(float_to_half(f))
+                                : bfloat16_to_float(float_to_bfloat16(f));
+  }
+  if (!is_integral(t, false) || t == DType::kInt64) return s;
+  int bits = 8 * static_cast<int>(itemsize(t));
+  int64_t v = s.to_int(), end = int64_t{1} << (t == DType::kUInt8 ? bits : bits - 1);
+  TS_CHECK(v < end && v >= (t == DType::kUInt8 ? 1 - end : -end),
+           "value cannot be converted to type ", dtype_name(t), "_t without overflow");
+  return t == DType::kUInt8 ? v & (end - 1) : v;
 }
 
 void apply_type_rule(const Op& op, Pointwise& p) {
@@ -67,6 +85,9 @@ void apply_type_rule(const Op& op, Pointwise& p) {
       p.common = first;
       break;
     case TypeRule::kCompare:
+      for (int k = 0; k < p.num_sources; ++k)
+        if (!p.sources[k].tensor)
+          p.sources[k].immediate = as_element(p.sources[k].immediate, p.common);
       break;
     case TypeRule::kBool:
       p.common = p.result = DType::kBool;
@@ -95,6 +116,8 @@ void check_scalars(const Op& op, Args args, DType common) {
              " only supported for Boolean results.");
     TS_CHECK(!s.is_double() || is_differentiable(common), "For integral input tensors, argument ",
              op.args[i].name, " must not be a floating point number.");
+    TS_CHECK(!s.is_complex() || is_complex(common), "For non-complex input tensors, argument ",
+             op.args[i].name, " must not be a complex number.");
   }
 }
 
@@ -214,6 +237,7 @@ TensorBase call_pointwise(const Op& op, Args args, Target target, const TensorBa
   c.device = apply_device_rule(op, args, p, given);
   apply_type_rule(op, p);
   if (p.num_scalars) check_scalars(op, args, p.common);
+  p.num_scalars = std::min(p.num_scalars, p.body->num_scalars);  // of alpha=1 there is nothing left
   fuse::compute_class(op, *p.body, p.common);
   Dims shape = shape_of(p);
   p.shape = &shape;
@@ -222,8 +246,7 @@ TensorBase call_pointwise(const Op& op, Args args, Target target, const TensorBa
     run(c, out, true);
     return out;
   }
-  TS_CHECK(can_cast(p.result, given.dtype()), "result type ", dtype_title(p.result),
-           " can't be cast to the desired output type ", dtype_title(given.dtype()));
+  check_result_fits(op, p.result, given.dtype());
   // An output that is read too keeps its shape: resized, it would be read as what it is not.
   bool resizable = target == Target::kOut;
   for (int k = 0; k < p.num_sources; ++k)

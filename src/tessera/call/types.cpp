@@ -1,5 +1,7 @@
 #include "tessera/call/types.h"
 
+#include "tessera/ops/call.h"
+
 namespace tessera {
 
 Promotion::Slot Promotion::merge(const Slot& higher, const Slot& lower) {
@@ -14,6 +16,15 @@ Promotion::Slot Promotion::merge(const Slot& higher, const Slot& lower) {
   if (higher.dtype == DType::kBool || is_floating(lower.dtype))
     return {true, promote(higher.dtype, lower.dtype)};
   return higher;
+}
+
+DType result_type(Args args) {
+  Promotion promotion;
+  for (const Value& v : args) {
+    if (v.is_tensor()) promotion.add(*v.tensor);
+    if (v.is_scalar()) promotion.add(v.scalar);
+  }
+  return promotion.result();
 }
 
 DType Promotion::result() const { return merge(dims_, merge(zero_dim_, numbers_)).dtype; }

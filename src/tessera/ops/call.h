@@ -33,6 +33,10 @@ struct Call {
   TensorBase maybe(int i) const { return has(i) ? *args[i].tensor : TensorBase(); }
   Mt19937Generator* generator(int i) const { return has(i) ? args[i].generator : nullptr; }
   DType dtype(int i, DType otherwise) const { return has(i) ? args[i].dtype : otherwise; }
+  // Of a tensor or a number.
+  DType dtype_of(int i) const {
+    return args[i].is_tensor() ? args[i].tensor->dtype() : args[i].scalar.dtype();
+  }
 };
 
 // A tensor that an operator was called with, or that it returned, as backward still knows it.
@@ -114,6 +118,8 @@ TensorBase target(const Call& call);
 TensorBase apart_from(const TensorBase& target, const TensorBase& source);
 // Dense on the CPU and up to date, to be looked at through raw().
 TensorBase host_data(const TensorBase& t);
+// The common dtype of tensors and numbers among the arguments, as a pointwise operator promotes.
+DType result_type(Args args);
 // Raises unless all are on one device; names the operator and both arguments.
 void check_same_device(const Op& op, Args args);
 // Reduces `in` over `dims` (sorted, non-negative); the result has the kept dimensions only, or ones

@@ -76,6 +76,31 @@ TS_COMPLEX_FN(atanh)
 #undef TS_COMPLEX_FN
 
 template <class R>
+TS_MATH_FN Complex<R> exp2(Complex<R> x) {
+  return exp(Complex<R>(x.re * R(0.693147180559945309417), x.im * R(0.693147180559945309417)));
+}
+template <class R>
+TS_MATH_FN Complex<R> log2(Complex<R> x) {
+  Complex<R> y = log(x);
+  return {y.re * R(1.44269504088896340736), y.im * R(1.44269504088896340736)};
+}
+// By functions that are exact for small real parts.
+template <class R>
+TS_MATH_FN Complex<R> expm1(Complex<R> x) {
+  R half = std::sin(x.im / 2);
+  return {std::expm1(x.re) * std::cos(x.im) - 2 * half * half, std::exp(x.re) * std::sin(x.im)};
+}
+template <class R>
+TS_MATH_FN Complex<R> log1p(Complex<R> x) {
+  R angle = std::atan2(x.im, x.re + 1);
+  R size = std::hypot(x.re, x.im);
+  // Squares neither overflow nor vanish in between.
+  if (size < R(0.5) && size > R(1e-15))
+    return {R(0.5) * std::log1p(x.re * (x.re + 2) + x.im * x.im), angle};
+  return {size <= R(1e-15) ? x.re : std::log(std::hypot(x.re + 1, x.im)), angle};
+}
+
+template <class R>
 TS_MATH_FN Complex<R> pow(Complex<R> x, Complex<R> y) {
   return detail::from_std(std::pow(detail::to_std(x), detail::to_std(y)));
 }

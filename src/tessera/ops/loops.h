@@ -9,6 +9,7 @@
 #include "tessera/driver/program.h"
 #include "tessera/ops/complex_math.h"
 #include "tessera/ops/math.h"
+#include "tessera/ops/shared_math.h"
 
 #if defined(__x86_64__)
 #define TS_TARGET_AVX2 __attribute__((target("avx2,f16c,fma")))

@@ -28,7 +28,8 @@ enum class TypeRule : uint8_t {
   kBool,          // sources converted to bool, result bool
 };
 
-enum class Autocast : uint8_t { kNone, kLower, kFloat32, kPromote };
+// kFloat32Gpu: what PyTorch's CPU autocast leaves as it is.
+enum class Autocast : uint8_t { kNone, kLower, kFloat32, kFloat32Gpu, kPromote };
 
 enum Forms : uint8_t {
   kFunction = 1,
@@ -57,6 +58,8 @@ struct OpRecord {
   Kind kind = Kind::kComposite;
   TypeRule types = TypeRule::kPromote;
   uint8_t forms = kFunction | kMethod;
+  // An overload that messages about wrong arguments do not offer.
+  bool hidden = false;
 
   // Raises by the arguments before anything is computed: what the type and shape rules do not see.
   void (*check)(const Call&) = nullptr;
@@ -76,6 +79,8 @@ struct OpRecord {
   void (*backward)(Backward&) = nullptr;
 
   Autocast autocast = Autocast::kNone;
+  // What `out=` or the in-place form writes must have the result's dtype: nothing is converted.
+  bool exact_out = false;
   // May raise by its data (division of integers by zero): never deferred.
   bool raises_on_data = false;
   // run() changes target(call): self itself in the in-place form, a copy of it otherwise. Without
@@ -99,6 +104,7 @@ struct ArgSpec {
     kTensor,
     kTensorOrScalar,
     kScalar,
+    kNumber,  // of a pointwise operator a source, as a tensor is
     kInt,
     kFloat,
     kBool,

@@ -36,6 +36,7 @@ constexpr TypeName kTypes[] = {
     {"Tensor...", ArgSpec::Type::kTensors},
     {"Tensor", ArgSpec::Type::kTensor},
     {"Scalar", ArgSpec::Type::kScalar},
+    {"Number", ArgSpec::Type::kNumber},
     {"int[]", ArgSpec::Type::kInts},
     {"int...", ArgSpec::Type::kInts},
     {"int", ArgSpec::Type::kInt},

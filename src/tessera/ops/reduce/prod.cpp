@@ -3,6 +3,7 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/reduce.h"
+#include "tessera/ops/gradient.h"
 #include "tessera/ops/reduce_loops.h"
 
 namespace tessera {
@@ -58,7 +59,7 @@ TS_OP({
           const TensorBase& x = b.tensor(0);
           Dims flat{-1}, shape = x.sizes();
           TensorBase others = products_of_others(op::reshape(x, flat.span()));
-          b.set(0, op::mul(b.grad, op::reshape(others, shape.span())));
+          b.set(0, grad::times(b.grad, op::reshape(others, shape.span())));
         },
     .autocast = Autocast::kFloat32,
     .samples = {{"T(3, 4)"}, {"T()"}, {"T(0, 3)"}, {"T(7)"}},
@@ -84,7 +85,7 @@ TS_OP({
           if (x.dim() == 0) return b.set(0, b.grad);
           const int64_t dim = wrap_dim(b.integer(1), x.dim());
           TensorBase others = op::transpose(products_of_others(op::transpose(x, dim, -1)), dim, -1);
-          b.set(0, op::mul(b.flag(2) ? b.grad : op::unsqueeze(b.grad, dim), others));
+          b.set(0, grad::times(b.flag(2) ? b.grad : op::unsqueeze(b.grad, dim), others));
         },
     .autocast = Autocast::kFloat32,
     .samples = {{"T(3, 4), 0"}, {"T(3, 4), -1, keepdim=True"}, {"T(), 0"}, {"T(0, 3), 0"}},

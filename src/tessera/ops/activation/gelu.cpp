@@ -1,4 +1,5 @@
-#include "tessera/gen/unary.h"
+#include "tessera/gen/activation.h"
+#include "tessera/ops/gradient.h"
 #include "tessera/ops/loops.h"
 
 namespace tessera {
@@ -26,15 +27,32 @@ bool tanh_form(const Value& approximate) {
   return false;
 }
 
+// The second derivative of gelu at x.
+TensorBase bend_of(const TensorBase& x, bool approximated) {
+  constexpr double kBeta = 0.79788456080286535588, kKappa = 0.044715;
+  TensorBase square = grad::square(x);
+  if (!approximated) {  // pdf(x) (2 - x^2)
+    TensorBase pdf = op::mul(op::exp(op::mul(square, -0.5)), 0.39894228040143267794);
+    return op::mul(pdf, op::rsub(square, 2));
+  }
+  // With t = tanh(u), u = beta (x + kappa x^3): u' (1 - t^2) (1 - x t u') + x u'' (1 - t^2) / 2
+  TensorBase u = op::mul(op::mul(x, op::add(op::mul(square, kKappa), 1)), kBeta);
+  TensorBase first = op::mul(op::add(op::mul(square, 3 * kKappa), 1), kBeta);
+  TensorBase half_second = op::mul(square, 3 * kKappa * kBeta);  // x u'' / 2
+  TensorBase t = op::tanh(u);
+  TensorBase curve = op::mul(first, grad::one_minus(op::mul(op::mul(x, t), first)));
+  return op::mul(grad::one_minus(grad::square(t)), op::add(curve, half_second));
+}
+
 }  // namespace
 
 TS_OP({
-    .schema = "gelu(Tensor self, *, str approximate=\"none\") -> Tensor",
+    .schema = "nn.functional.gelu(Tensor self, *, str approximate=\"none\") -> Tensor",
     .doc = "x times the normal distribution's cumulative function of x; approximate='tanh' for its "
            "usual approximation.",
     .example = "torch.nn.functional.gelu(torch.tensor([-1.0, 0.0, 1.0]))",
     .kind = Kind::kPointwise,
-    .forms = kFunction,
+    .forms = kFunction | kOut,
     .choose = [](Args args) -> const PointwiseBody* {
       return tanh_form(args[1]) ? &gelu_tanh_body : &gelu_erf_body;
     },
@@ -51,12 +69,14 @@ TS_OP({
     .choose = [](Args args) -> const PointwiseBody* {
       return tanh_form(args[2]) ? &gelu_tanh_backward_body : &gelu_erf_backward_body;
     },
-    .saves = "grad self",
+    .saves = "grad:self self",
     .backward =
         [](Backward& b) {
-          std::string_view form = b.args[2].string;
-          if (b.wants(0)) b.set(0, op::_gelu_backward(b.grad, b.tensor(1), form));
-          TS_CHECK_IMPLEMENTED(!b.wants(1), "the second derivative of gelu");
+          const TensorBase& x = b.tensor(1);
+          if (b.wants(0)) b.set(0, op::_gelu_backward(b.grad, x, b.text(2)));
+          if (!b.wants(1)) return;
+          TensorBase bend = bend_of(x, b.text(2) == "tanh");
+          b.set(1, op::mul(op::mul(b.grad, b.tensor(0)), bend));
         },
 });
 
