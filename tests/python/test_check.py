@@ -57,14 +57,13 @@ def test_typing_errors_and_the_nearest_name():
 )
 def test_methods_of_tensors(line):
     (text,) = texts("import torch\n" + line)
-    assert text == "2: Tensor.sparse_resize_ is not implemented in Tessera yet"
+    assert text.startswith("2: Tensor.sparse_resize_ is not implemented in Tessera yet")
 
 
 def test_methods_of_what_may_be_tensors():
     (text,) = texts("import torch\ndef f(x):\n    return x.sparse_resize_(1)")
-    assert (
-        text == "3: Tensor.sparse_resize_ is not implemented in Tessera yet (if this is a tensor)"
-    )
+    assert text.startswith("3: Tensor.sparse_resize_ is not implemented in Tessera yet")
+    assert text.endswith("(if this is a tensor)")
     # What the program defines, and what other modules have, is no tensor's.
     assert texts("import torch\nclass A:\n    def sparse_resize_(s): s.x.sparse_resize_") == []
     assert texts("import torch, other\nother.sparse_resize_()") == []
