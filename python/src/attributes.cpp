@@ -10,12 +10,28 @@ namespace tessera::python {
 namespace {
 
 PyObject* boolean(bool b) { return PyBool_FromLong(b); }
-#define TS_GET(name, expression)                        \
-  PyObject* get_##name(PyObject* o, void*) {            \
-    return guarded([&]() -> PyObject* {                 \
-      [[maybe_unused]] const TensorBase& t = unwrap(o); \
-      return expression;                                \
-    });                                                 \
+
+// A subclass that handles calls itself handles its properties too: the function it is given is the
+// property's __get__ or __set__.
+bool overridden(PyObject* o, void* name, const char* access, PyObject* value, PyObject*& result) {
+  Overriders overriders;
+  if (is_plain_tensor(o) || !self_overrides(o, overriders)) return false;
+  auto* type = reinterpret_cast<PyObject*>(tensor_type);
+  PyRef property(checked(PyObject_GetAttrString(type, static_cast<const char*>(name))));
+  PyRef function(checked(PyObject_GetAttrString(property.get(), access)));
+  PyObject* args[] = {o, value};
+  result = checked(call_torch_function(overriders, function.get(), args, value ? 2 : 1, nullptr));
+  return true;
+}
+
+#define TS_GET(name, expression)                                                \
+  PyObject* get_##name(PyObject* o, void* property) {                           \
+    return guarded([&]() -> PyObject* {                                         \
+      PyObject* handled;                                                        \
+      if (overridden(o, property, "__get__", nullptr, handled)) return handled; \
+      [[maybe_unused]] const TensorBase& t = unwrap(o);                         \
+      return expression;                                                        \
+    });                                                                         \
   }
 TS_GET(shape, wrap_size(t.sizes()))
 TS_GET(dtype, wrap_dtype(t.dtype()))
@@ -25,6 +41,7 @@ TS_GET(requires_grad, boolean(t.requires_grad()))
 TS_GET(is_leaf, boolean(autograd::is_leaf(t)))
 TS_GET(is_cuda, boolean(t.device().is_cuda()))
 TS_GET(is_cpu, boolean(t.device().is_cpu()))
+TS_GET(is_meta, boolean(t.device().is_meta()))
 TS_GET(false, boolean(false))
 TS_GET(itemsize, PyLong_FromSize_t(itemsize(t.dtype())))
 TS_GET(nbytes, PyLong_FromSize_t(t.nbytes()))
@@ -43,21 +60,7 @@ TS_GET(grad, [&] {
 }())
 TS_GET(grad_fn, wrap_node(autograd::grad_fn(t)))
 
-// Properties that are tensors go through __torch_function__, so that a subclass stays one.
-PyObject* overridden(PyObject* o, const char* name, bool& found) {
-  Overriders overriders;
-  found = self_overrides(o, overriders);
-  if (!found) return nullptr;
-  PyRef property(checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name)));
-  PyRef getter(checked(PyObject_GetAttrString(property.get(), "__get__")));
-  PyObject* args[] = {o};
-  return call_torch_function(overriders, getter.get(), args, 1, nullptr);
-}
-TS_GET(data, [&]() -> PyObject* {
-  bool found;
-  if (PyObject* handled = overridden(o, "data", found); found) return checked(handled);
-  return wrap(detached(t));
-}())
+TS_GET(data, [&]() -> PyObject* { return wrap(detached(t)); }())
 
 // Properties that are operators of one tensor.
 TensorBase reversed(const TensorBase& t) {
@@ -83,19 +86,12 @@ TensorBase hermitian(const TensorBase& t) {
            t.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
   return call_op("adjoint", {Value(t)});
 }
-#define TS_GET_TENSOR(name, expression)                                                  \
-  TS_GET(name, [&]() -> PyObject* {                                                      \
-    bool found;                                                                          \
-    if (PyObject* handled = overridden(o, #name, found); found) return checked(handled); \
-    return wrap(expression);                                                             \
-  }())
-TS_GET_TENSOR(T, reversed(t))
-TS_GET_TENSOR(mT, last_exchanged(t))
-TS_GET_TENSOR(H, hermitian(t))
-TS_GET_TENSOR(mH, adjoint(t))
-TS_GET_TENSOR(real, call_op("real", {Value(t)}))
-TS_GET_TENSOR(imag, call_op("imag", {Value(t)}))
-#undef TS_GET_TENSOR
+TS_GET(T, wrap(reversed(t)))
+TS_GET(mT, wrap(last_exchanged(t)))
+TS_GET(H, wrap(hermitian(t)))
+TS_GET(mH, wrap(adjoint(t)))
+TS_GET(real, wrap(call_op("real", {Value(t)})))
+TS_GET(imag, wrap(call_op("imag", {Value(t)})))
 #undef TS_GET
 
 template <class Work>
@@ -109,16 +105,26 @@ int guarded_set(Work&& work) noexcept {
   }
 }
 
-int set_requires_grad(PyObject* o, PyObject* value, void*) {
+// True when a subclass handled the assignment; deleting goes by __delete__.
+bool set_overridden(PyObject* o, PyObject* value, void* property) {
+  PyObject* result = nullptr;
+  if (!overridden(o, property, value ? "__set__" : "__delete__", value, result)) return false;
+  Py_XDECREF(result);
+  return true;
+}
+
+int set_requires_grad(PyObject* o, PyObject* value, void* property) {
   return guarded_set([&] {
+    if (set_overridden(o, value, property)) return;
     if (!value || !PyBool_Check(value))
       throw raise_python(PyExc_RuntimeError, "requires_grad must be a bool");
     autograd::set_requires_grad(unwrap(o), value == Py_True);
   });
 }
 
-int set_grad(PyObject* o, PyObject* value, void*) {
+int set_grad(PyObject* o, PyObject* value, void* property) {
   return guarded_set([&] {
+    if (set_overridden(o, value, property)) return;
     const TensorBase& t = unwrap(o);
     if (!value || value == Py_None) {
       if (autograd::Meta* m = autograd::try_meta(t)) m->grad_slot() = TensorBase();
@@ -142,8 +148,9 @@ int set_grad(PyObject* o, PyObject* value, void*) {
 }
 
 // `p.data = x`: the same tensor over other memory.
-int set_data(PyObject* o, PyObject* value, void*) {
+int set_data(PyObject* o, PyObject* value, void* property) {
   return guarded_set([&] {
+    if (set_overridden(o, value, property)) return;
     if (!value) throw raise_python(PyExc_RuntimeError, "Deleting tensor data is not allowed");
     const TensorBase& from = unwrap_checked(value, "data");
     TensorImpl& impl = *unwrap(o).impl();
@@ -183,7 +190,7 @@ PyGetSetDef getset[] = {
     {"is_cpu", get_is_cpu, nullptr, nullptr, nullptr},
     {"is_sparse", get_false, nullptr, nullptr, nullptr},
     {"is_quantized", get_false, nullptr, nullptr, nullptr},
-    {"is_meta", get_false, nullptr, nullptr, nullptr},
+    {"is_meta", get_is_meta, nullptr, nullptr, nullptr},
     {"itemsize", get_itemsize, nullptr, nullptr, nullptr},
     {"nbytes", get_nbytes, nullptr, nullptr, nullptr},
     {"grad", get_grad, set_grad, "The gradient gathered by backward(), or None.", nullptr},
@@ -204,6 +211,7 @@ PyGetSetDef getset[] = {
 
 void add_attributes() {
   for (PyGetSetDef& def : getset) {
+    def.closure = const_cast<char*>(def.name);
     PyRef property(checked(PyDescr_NewGetSet(tensor_type, &def)));
     if (PyObject_SetAttrString(reinterpret_cast<PyObject*>(tensor_type), def.name, property.get()) <
         0)

@@ -3,17 +3,11 @@
 
 #include <map>
 
+#include "default_device.h"
 #include "numbers.h"
 
 namespace tessera::python {
 
-namespace {
-
-PyObject* wrap_or_none(TensorBase&& t) {
-  return t.defined() ? wrap(std::move(t)) : Py_NewRef(Py_None);
-}
-
-// The type torch.return_types.NAME, made at first use.
 PyTypeObject* named_tuple_of(const Op& op) {
   static std::map<const Op*, PyTypeObject*> made;
   PyTypeObject*& type = made[&op];
@@ -26,6 +20,12 @@ PyTypeObject* named_tuple_of(const Op& op) {
   type = PyStructSequence_NewType(&desc);
   if (!type) throw PythonError{};
   return type;
+}
+
+namespace {
+
+PyObject* wrap_or_none(TensorBase&& t) {
+  return t.defined() ? wrap(std::move(t)) : Py_NewRef(Py_None);
 }
 
 PyObject* wrap_outputs(Outputs&& outputs, const Op& op) {
@@ -111,6 +111,7 @@ PyObject* call_operator(const OpSet& set, Form form, PyObject* callable, PyObjec
     if (parse(info, form, set.takes_inplace, call, parsed, whys[tried++])) [[likely]] {
       if (parsed.overriders.count) [[unlikely]]
         return call_torch_function(parsed.overriders, callable, call.items, call.count, call.names);
+      use_default_device(info, parsed);
       return run_operator(info, form, parsed, call.count > 0 ? call.items[0] : nullptr);
     }
   }

@@ -24,6 +24,9 @@ PyObject* call_operator(const OpSet& set, Form form, PyObject* callable, PyObjec
 PyObject* run_operator(const OpInfo& info, Form form, Parsed& parsed, PyObject* self);
 PyObject* wrap_tuple(Outputs& outputs);
 
+// The type torch.return_types.NAME of an operator with named results, made at first use.
+PyTypeObject* named_tuple_of(const Op& op);
+
 // Adds a method that is no record to Tensor.
 void add_native_method(const char* name, NativeMethod method, const char* doc);
 // Gives Tensor the methods of all records, and returns a dictionary of their functions by path:

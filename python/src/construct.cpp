@@ -1,5 +1,6 @@
 // torch.tensor(data) and Tensor(...): tensors from Python's values.
 #include "data_reader.h"
+#include "default_device.h"
 #include "methods.h"
 #include "numbers.h"
 #include "slots.h"
@@ -48,6 +49,9 @@ void read_options(const char* function, const Arguments& args, Options& out) {
       throw raise_python(PyExc_TypeError, "%s(): argument 'device' must be torch.device, not %s",
                          function, Py_TYPE(o[2])->tp_name);
     out.device = resolve_device(out.device);
+    out.device_given = &out.device;
+  } else if (const Device* usual = default_device()) {
+    out.device = resolve_device(*usual);
     out.device_given = &out.device;
   }
   out.requires_grad = truth(o[3], false);

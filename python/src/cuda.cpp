@@ -24,7 +24,8 @@ int resolve(int device) {
 
 DeviceProps props_of(int device) {
   DeviceProps p;
-  check(accelerator()->device_props(resolve(device), &p), "asking for device properties");
+  int d = resolve(device);  // first: raises where there is no accelerator
+  check(accelerator()->device_props(d, &p), "asking for device properties");
   return p;
 }
 
@@ -195,7 +196,8 @@ void bind_cuda(nb::module_& m) {
   });
   m.def("_cuda_memory_info", [](int device) {
     int64_t free = 0, total = 0;
-    check(accelerator()->memory_info(resolve(device), &free, &total), "asking for free memory");
+    int d = resolve(device);
+    check(accelerator()->memory_info(d, &free, &total), "asking for free memory");
     return nb::make_tuple(free, total);
   });
   m.def("_cuda_memory_allocated", [](int d) { return memory::memory_allocated(resolve(d)); });

@@ -1,3 +1,4 @@
+#include "default_device.h"
 #include "numbers.h"
 #include "types.h"
 
@@ -84,6 +85,9 @@ PyGetSetDef getset[] = {
 };
 PyMethodDef methods[] = {
     {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {"__enter__", enter_device, METH_NOARGS, "Makes it the default device for a while."},
+    {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(leave_device)),
+     METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot slots[] = {

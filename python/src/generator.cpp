@@ -52,6 +52,14 @@ void set_state(Generator& g, nb::handle state) {
                 "RNG state must be a torch.ByteTensor");
   fuse::ensure_readable(t, fuse::Reason::kHostRead);
   std::lock_guard lock(g.at->mutex);
+  if (g.device.is_cuda()) {
+    TS_CHECK(t.numel() == 16, "RNG state is wrong size");
+    uint64_t words[2];
+    std::memcpy(words, t.raw(), sizeof words);
+    g.at->manual_seed(words[0]);
+    g.at->set_philox_offset(words[1]);
+    return;
+  }
   TS_CHECK(
       g.at->set_state(reinterpret_cast<const uint8_t*>(t.raw()), static_cast<size_t>(t.numel())),
       "RNG state is wrong size or damaged");

@@ -35,5 +35,6 @@ void add_construction(PyObject* module);
 void add_buffers(PyObject* module);
 void add_storage(PyObject* module);
 void add_dlpack(PyObject* module);
+void add_comparison(PyObject* module);
 
 }  // namespace tessera::python

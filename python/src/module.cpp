@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <unistd.h>
 
+#include "default_device.h"
 #include "generator.h"
 #include "methods.h"
 #include "node_object.h"
@@ -73,6 +74,7 @@ void fill(nb::module_& m) {
   add_buffers(module);
   add_storage(module);
   add_dlpack(module);
+  add_comparison(module);
   add_autograd(module);
   add_construction(module);
   PyRef operators(make_operators());
@@ -85,6 +87,8 @@ void fill(nb::module_& m) {
   bind_hooks(m);
   add_function_node(module);
   bind_modes(m);
+  bind_threads(m);
+  add_default_device(module);
   bind_printing(m);
 }
 

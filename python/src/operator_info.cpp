@@ -14,6 +14,8 @@ PyObject* intern(const std::string& s) { return checked(PyUnicode_InternFromStri
 
 OpInfo make_info(const Op& op) {
   OpInfo info{&op};
+  int info_index = 0;
+  bool takes_tensor = false;
   for (const ArgSpec& spec : op.args) {
     bool required = !spec.has_default && !(spec.optional && spec.keyword_only);
     if (required) info.required |= uint64_t{1} << info.args.size();
@@ -22,7 +24,11 @@ OpInfo make_info(const Op& op) {
     info.args.push_back(
         {intern(spec.name), &spec, spec.type, spec.optional, spec.one_int, required});
     info.defaults.push_back(spec.default_value);
+    if (spec.type == ArgSpec::Type::kDevice) info.factory_device = info_index;
+    takes_tensor |= spec.type == ArgSpec::Type::kTensor || spec.type == ArgSpec::Type::kTensors;
+    ++info_index;
   }
+  if (takes_tensor) info.factory_device = -1;
   return info;
 }
 

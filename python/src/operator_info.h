@@ -22,8 +22,9 @@ struct OpInfo {
   std::vector<ArgInfo> args;
   std::vector<Value> defaults;
   int num_positional = 0;
-  int varargs = -1;       // the argument that takes the rest of the positional ones
-  uint64_t required = 0;  // a bit for each argument
+  int varargs = -1;         // the argument that takes the rest of the positional ones
+  uint64_t required = 0;    // a bit for each argument
+  int factory_device = -1;  // the device argument of an operator that takes no tensor
 };
 
 // All overloads of a name, tried in order. An alias, and each module a function is in, has a set of

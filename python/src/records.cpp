@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "callable.h"
 #include "scaffolding.h"
 #include "tessera/ops/record.h"
 
@@ -71,6 +72,13 @@ void bind_records(nb::module_& m) {
     nb::list all;
     for (const Op* op : all_ops()) all.append(describe(*op));
     return all;
+  });
+  m.def("_return_type", [](const std::string& name) -> nb::object {
+    const Op* op = nullptr;
+    for (const Op* each : all_ops())
+      if (each->name == name && !each->result_names.empty()) op = each;
+    if (!op) return nb::none();
+    return nb::borrow(reinterpret_cast<PyObject*>(named_tuple_of(*op)));
   });
 }
 

@@ -8,6 +8,7 @@ void bind_cuda(nanobind::module_& m);
 void bind_fuse(nanobind::module_& m);
 void bind_records(nanobind::module_& m);
 void bind_modes(nanobind::module_& m);
+void bind_threads(nanobind::module_& m);
 void bind_hooks(nanobind::module_& m);
 void bind_printing(nanobind::module_& m);
 

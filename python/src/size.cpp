@@ -10,6 +10,26 @@ void init_device(PyObject* module);
 
 namespace {
 
+// A tuple of ints; what is no int is refused.
+PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyRef self(PyTuple_Type.tp_new(type, args, kwargs));
+  if (!self) return nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self.get()); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(self.get(), i);
+    if (PyLong_Check(item)) continue;
+    PyRef number(PyIndex_Check(item) ? PyNumber_Index(item) : nullptr);
+    if (!number) {
+      PyErr_Clear();
+      PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
+                   Py_TYPE(item)->tp_name);
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(self.get(), i, number.release());
+    Py_DECREF(item);
+  }
+  return self.release();
+}
+
 PyObject* repr(PyObject* o) {
   PyRef list(PySequence_List(o));
   if (!list) return nullptr;
@@ -53,6 +73,7 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(size_new)},
     {Py_tp_repr, reinterpret_cast<void*>(repr)},
     {Py_tp_methods, methods},
     {Py_mp_subscript, reinterpret_cast<void*>(subscript)},

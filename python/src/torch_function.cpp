@@ -36,7 +36,18 @@ PyObject* set_disabled(PyObject*, PyObject* flag) {
   return PyBool_FromLong(std::exchange(t_disabled, PyObject_IsTrue(flag) == 1));
 }
 
+// Does any argument handle calls itself?
+PyObject* has_torch_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  Overriders found;
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (!is_plain_tensor(args[i]) && note_overrider(args[i], found)) Py_RETURN_TRUE;
+  Py_RETURN_FALSE;
+}
+
 PyMethodDef functions[] = {
+    {"_has_torch_function",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(has_torch_function)), METH_FASTCALL,
+     "Does any argument handle calls itself?"},
     {"_disabled_torch_function_impl", disabled_impl, METH_VARARGS,
      "Calls the function as if no argument overrode __torch_function__."},
     {"_set_torch_function_disabled", set_disabled, METH_O, "Sets the flag; returns what it was."},

@@ -21,11 +21,13 @@ from ._C import (
     device,
     dtype,
     frombuffer,
+    get_default_device,
     get_default_dtype,
     initial_seed,
     is_grad_enabled,
     promote_types,
     result_type,
+    set_default_device,
     set_default_dtype,
     tensor,
 )
@@ -46,18 +48,22 @@ from ._layout import (
     preserve_format,
     strided,
 )
-from . import _tensor
+from . import _tensor, _tensor_methods
 from ._numpy import from_numpy
 from ._interchange import asarray, from_dlpack
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._functions import (
     broadcast_shapes,
+    get_device,
     is_complex,
     is_conj,
     is_floating_point,
+    is_inference,
     is_neg,
     is_nonzero,
+    is_same_size,
     is_signed,
+    is_storage,
     is_tensor,
     manual_seed,
     numel,
@@ -79,12 +85,34 @@ from .amp import (
     set_autocast_enabled,
 )
 
-__version__ = "0.1.0"
 newaxis = None
+# Was the library built with these? PyTorch's older questions.
+has_mkl = has_mkldnn = has_openmp = has_mps = has_cudnn = has_spectral = False
+has_lapack = True
 
 mark_missing_attributes(Tensor)
 _sys.meta_path.append(StandInFinder)
 # What loads when it is first used, by the file that has it.
-_FILES = {"storage": "UntypedStorage TypedStorage", "utils.dlpack": "to_dlpack"}
+_FILES = {
+    "storage": "UntypedStorage TypedStorage",
+    "utils.dlpack": "to_dlpack",
+    "torch_version": "__version__",
+    "_compile": "compile",
+    "_limits": "finfo iinfo",
+    "_legacy": "BoolTensor ByteTensor CharTensor ShortTensor IntTensor LongTensor HalfTensor "
+    "BFloat16Tensor FloatTensor DoubleTensor ComplexFloatTensor ComplexDoubleTensor "
+    "set_default_tensor_type",
+    "_flags": "get_num_threads set_num_threads get_num_interop_threads set_num_interop_threads "
+    "use_deterministic_algorithms are_deterministic_algorithms_enabled "
+    "is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode "
+    "get_deterministic_debug_mode get_float32_matmul_precision set_float32_matmul_precision "
+    "set_flush_denormal set_warn_always is_warn_always_enabled compiled_with_cxx11_abi "
+    "get_device_module get_file_path",
+    "cuda": "Stream Event",
+}
 _LATE = {name: file for file, names in _FILES.items() for name in names.split()}
 __getattr__ = module_getattr(__name__, _LATE)
+
+
+def __dir__():
+    return sorted({*globals(), *_LATE})

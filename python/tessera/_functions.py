@@ -9,6 +9,14 @@ def is_tensor(obj):
     return isinstance(obj, Tensor)
 
 
+def is_storage(obj):
+    """Is it a storage? None is where that file was not loaded yet."""
+    import sys
+
+    storage = sys.modules.get("tessera.storage")
+    return storage is not None and isinstance(obj, (storage.UntypedStorage, storage.TypedStorage))
+
+
 def is_floating_point(input):
     return input.is_floating_point()
 
@@ -22,7 +30,6 @@ def is_signed(input):
 
 
 def is_conj(input):
-    """False: conjugates are computed when asked for."""
     return input.is_conj()
 
 
@@ -30,8 +37,29 @@ def is_neg(input):
     return input.is_neg()
 
 
+def is_inference(input):
+    return input.is_inference()
+
+
+def is_same_size(input, other):
+    return input.is_same_size(other)
+
+
 def is_nonzero(input):
-    return input.is_nonzero()
+    """Is the only element of a tensor not zero?"""
+    return bool(input)
+
+
+def get_device(input):
+    return input.get_device()
+
+
+def resolve_conj(input):
+    return input.resolve_conj()
+
+
+def resolve_neg(input):
+    return input.resolve_neg()
 
 
 def numel(input):

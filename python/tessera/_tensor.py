@@ -1,7 +1,6 @@
 """What Tensor has beside its operators and what the binder gives it: methods written in Python."""
 
 from . import _C
-from ._layout import strided
 
 Tensor = _C.Tensor
 
@@ -41,6 +40,12 @@ def _torch_function(cls, func, types, args=(), kwargs=None):
 def _repr(self, *, tensor_contents=None):
     from ._tensor_str import tensor_str
 
+    if type(self) is not Tensor and _C._has_torch_function(self):
+        from .overrides import handle_torch_function
+
+        return handle_torch_function(
+            Tensor.__repr__, (self,), self, tensor_contents=tensor_contents
+        )
     with DisableTorchFunctionSubclass():
         return tensor_str(self, tensor_contents)
 
@@ -116,95 +121,19 @@ def _reduce_ex(self, protocol):
     return _rebuild_from_type_v2, (_rebuild_tensor_v2, type(self), args, state)
 
 
-def _untyped_storage(self):
-    from .storage import storage_of
-
-    return storage_of(self)
-
-
-def _typed_storage(self):
-    from .storage import TypedStorage, storage_of
-
-    return TypedStorage(wrap_storage=storage_of(self), dtype=self.dtype)
-
-
-def _storage(self):
-    """PyTorch's older form of untyped_storage()."""
-    return self._typed_storage()
-
-
-def _type(self, dtype=None, non_blocking=False):
-    if dtype is not None:
-        return self.to(dtype, non_blocking)
-    place = "torch.cuda." if self.is_cuda else "torch."
-    return place + _TITLES[self.dtype] + "Tensor"
-
-
-def _type_as(self, other):
-    return self.to(other.device, other.dtype)
-
-
-def _where(self, condition, other):
-    return _C.ops["where"](condition, self, other)
-
-
-def _is_nonzero(self):
-    if self.numel() != 1:
-        value = "no values" if self.numel() == 0 else "more than one value"
-        raise RuntimeError(f"Boolean value of Tensor with {value} is ambiguous")
-    return bool(self)
-
-
-def _is_set_to(self, other):
-    return (
-        self._is_same_storage(other)
-        and self.shape == other.shape
-        and self.stride() == other.stride()
-        and self.storage_offset() == other.storage_offset()
-    )
-
-
-def _record_stream(self, stream):
-    """Its memory is used on `stream` too: not reused before what is queued there is done."""
-    _C._record_stream(self, stream)
-
-
-_TITLES = {
-    _C.dtypes[name]: title
-    for name, title in (
-        ("bool", "Bool"),
-        ("uint8", "Byte"),
-        ("int8", "Char"),
-        ("int16", "Short"),
-        ("int32", "Int"),
-        ("int64", "Long"),
-        ("float16", "Half"),
-        ("bfloat16", "BFloat16"),
-        ("float32", "Float"),
-        ("float64", "Double"),
-        ("complex64", "ComplexFloat"),
-        ("complex128", "ComplexDouble"),
-    )
-}
-
 Tensor.__module__ = "tessera"
 Tensor.__torch_function__ = classmethod(_torch_function)
 Tensor.__repr__ = _repr
 Tensor.__format__ = _format
 Tensor.__deepcopy__ = _deepcopy
 Tensor.__reduce_ex__ = _reduce_ex
-Tensor.untyped_storage = _untyped_storage
-Tensor._typed_storage = _typed_storage
-Tensor.storage = _storage
 Tensor.__array_priority__ = 1000  # NumPy's operators leave mixed calls to us
 Tensor._make_subclass = staticmethod(_C._make_subclass)
-Tensor.layout = property(lambda self: strided)
-Tensor.type = _type
-Tensor.type_as = _type_as
+
+
+def _where(self, condition, other):
+    return _C.ops["where"](condition, self, other)
+
+
 Tensor.where = _where
-Tensor.is_nonzero = _is_nonzero
-Tensor.is_conj = lambda self: False
-Tensor.is_neg = lambda self: False
 Tensor.__rdiv__ = Tensor.__rtruediv__
-Tensor.is_set_to = _is_set_to
-Tensor.record_stream = _record_stream

@@ -3,25 +3,18 @@
 from . import _C
 from ._missing import module_getattr
 
-_PLAIN = (_C.Tensor,)
-
 
 def has_torch_function(relevant_args):
     """Does any of these handle calls itself?"""
-    return any(
-        type(a) not in _PLAIN
-        and getattr(type(a), "__torch_function__", _C._disabled_torch_function_impl)
-        is not _C._disabled_torch_function_impl
-        for a in relevant_args
-    )
+    return _C._has_torch_function(*relevant_args)
 
 
 def has_torch_function_unary(a):
-    return has_torch_function((a,))
+    return _C._has_torch_function(a)
 
 
 def has_torch_function_variadic(*args):
-    return has_torch_function(args)
+    return _C._has_torch_function(*args)
 
 
 def is_tensor_like(inp):

@@ -111,13 +111,6 @@ class UntypedStorage:
             raise NotImplementedError("UntypedStorage.resize_ is not implemented in Tessera yet")
         return self
 
-    def share_memory_(self):
-        if not self.is_cuda:
-            raise NotImplementedError(
-                "UntypedStorage.share_memory_ is not implemented in Tessera yet"
-            )
-        return self
-
     def __copy__(self):
         return self.clone()
 
@@ -246,10 +239,6 @@ class TypedStorage:
 
     def is_pinned(self, device="cuda"):
         return self._untyped_storage.is_pinned(device)
-
-    def share_memory_(self):
-        self._untyped_storage.share_memory_()
-        return self
 
     def resize_(self, size):
         self._untyped_storage.resize_(size * self.element_size())

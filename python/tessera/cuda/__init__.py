@@ -42,4 +42,21 @@ from ._streams import (
     stream,
 )
 
-__getattr__ = module_getattr(__name__)
+# What loads when it is first used, by the file that has it.
+_FILES = {
+    "random": "get_rng_state get_rng_state_all set_rng_state set_rng_state_all initial_seed seed "
+    "seed_all",
+    "memory": "memory_cached max_memory_cached reset_max_memory_cached get_allocator_backend "
+    "reset_accumulated_memory_stats",
+    "_info": "is_bf16_supported is_tf32_supported get_arch_list get_gencode_flags ipc_collect "
+    "is_current_stream_capturing get_sync_debug_mode set_sync_debug_mode has_half has_magma "
+    "_lazy_init _is_compiled",
+    "_types": "BoolTensor ByteTensor CharTensor ShortTensor IntTensor LongTensor HalfTensor "
+    "BFloat16Tensor FloatTensor DoubleTensor default_generators",
+}
+_LATE = {name: file for file, names in _FILES.items() for name in names.split()}
+__getattr__ = module_getattr(__name__, _LATE)
+
+
+def __dir__():
+    return sorted({*globals(), *_LATE})

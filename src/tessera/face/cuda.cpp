@@ -15,7 +15,8 @@ int resolve(int device) {
 
 DeviceProps props(int device) {
   DeviceProps p;
-  check(accelerator()->device_props(resolve(device), &p), "asking for device properties");
+  int d = resolve(device);  // first: raises where there is no accelerator
+  check(accelerator()->device_props(d, &p), "asking for device properties");
   return p;
 }
 

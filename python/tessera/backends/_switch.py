@@ -1,0 +1,31 @@
+"""Settings of a module that a `flags()` context changes for a while."""
+
+import sys
+from contextlib import contextmanager
+
+
+def flags_of(module_name, names):
+    """`set_flags` and `flags` over the settings of these names in a module."""
+
+    def set_flags(**changes):
+        module = vars(sys.modules[module_name])
+        before = tuple(module[name] for name in names)
+        for name, value in changes.items():
+            if value is not None:
+                module[name.lstrip("_")] = value
+        return before
+
+    @contextmanager
+    def flags(**changes):
+        module = vars(sys.modules[module_name])
+        unknown = set(changes) - set(names)
+        if unknown:
+            raise TypeError(f"flags() got an unexpected keyword argument '{unknown.pop()}'")
+        before = {name: module[name] for name in names}
+        module.update(changes)
+        try:
+            yield
+        finally:
+            module.update(before)
+
+    return set_flags, flags

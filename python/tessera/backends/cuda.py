@@ -1,0 +1,94 @@
+"""CUDA's settings: precision of matrix products, and which attention is chosen."""
+
+from contextlib import contextmanager
+
+from .. import _C, _flags
+from .._missing import module_getattr
+
+
+def is_built():
+    """Can this build use CUDA devices? It opens CUDA's libraries when there is one."""
+    import os
+
+    return os.path.exists(os.path.join(os.path.dirname(_C._backend_file("cpu")), _LIBRARY))
+
+
+_LIBRARY = "libtessera_cuda.so"
+
+
+class _Matmul:
+    """torch.backends.cuda.matmul. What may lose precision is allowed, not done."""
+
+    allow_fp16_reduced_precision_reduction = True
+    allow_bf16_reduced_precision_reduction = True
+    allow_fp16_accumulation = False
+    fp32_precision = "none"
+
+    @property
+    def allow_tf32(self):
+        return _flags.get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, value):
+        _flags.set_float32_matmul_precision("high" if value else "highest")
+
+
+matmul = _Matmul()
+
+_attention = dict.fromkeys(("flash", "math", "mem_efficient", "cudnn"), True)
+
+
+def enable_flash_sdp(enabled):
+    _attention["flash"] = bool(enabled)
+
+
+def flash_sdp_enabled():
+    return _attention["flash"]
+
+
+def enable_math_sdp(enabled):
+    _attention["math"] = bool(enabled)
+
+
+def math_sdp_enabled():
+    return _attention["math"]
+
+
+def enable_mem_efficient_sdp(enabled):
+    _attention["mem_efficient"] = bool(enabled)
+
+
+def mem_efficient_sdp_enabled():
+    return _attention["mem_efficient"]
+
+
+def enable_cudnn_sdp(enabled):
+    _attention["cudnn"] = bool(enabled)
+
+
+def cudnn_sdp_enabled():
+    return _attention["cudnn"]
+
+
+@contextmanager
+def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    """Which ways to compute attention may be chosen from, for a while."""
+    before = dict(_attention)
+    _attention.update(
+        flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
+    )
+    try:
+        yield
+    finally:
+        _attention.update(before)
+
+
+def preferred_linalg_library(backend=None):
+    """PyTorch's choice between cuSOLVER and MAGMA: there is none here."""
+    return "default"
+
+
+preferred_blas_library = preferred_linalg_library
+
+
+__getattr__ = module_getattr(__name__)

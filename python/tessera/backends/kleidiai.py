@@ -1,0 +1,10 @@
+"""KleidiAI: not used by Tessera."""
+
+from .._missing import module_getattr
+
+
+def is_available():
+    return False
+
+
+__getattr__ = module_getattr(__name__)

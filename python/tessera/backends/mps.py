@@ -1,0 +1,14 @@
+"""Apple's GPUs: not used by Tessera."""
+
+from .._missing import module_getattr
+
+
+def is_available():
+    return False
+
+
+def is_built():
+    return False
+
+
+__getattr__ = module_getattr(__name__)

@@ -1,0 +1,53 @@
+"""torch.compiler: there is no compile step, so that most of it has nothing to do."""
+
+from contextlib import nullcontext
+
+from .._compile import compile as _compile
+from .._missing import module_getattr
+
+
+def compile(*args, **kwargs):
+    return _compile(*args, **kwargs)
+
+
+def is_compiling():
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def reset():
+    """Forgets compiled programs; there are none."""
+
+
+def disable(fn=None, recursive=True, *, reason=None):
+    """Gives the function back: it is not compiled anyway."""
+    return (lambda function: function) if fn is None else fn
+
+
+def allow_in_graph(fn):
+    return fn
+
+
+assume_constant_result = nested_compile_region = allow_in_graph
+
+
+def set_stance(stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
+    """A context that changes nothing."""
+    return nullcontext()
+
+
+def list_backends(exclude_tags=("debug", "experimental")):
+    return []
+
+
+def cudagraph_mark_step_begin():
+    """Says that a step begins; nothing is captured."""
+
+
+def wrap_numpy(fn):
+    raise NotImplementedError("torch.compiler.wrap_numpy is not implemented in Tessera yet")
+
+
+__getattr__ = module_getattr(__name__)
