@@ -205,28 +205,30 @@ def apply_(self, callable):
     return self
 
 
+_set_to_tensor = Tensor.set_  # the operator: nothing, a tensor, or a part of its memory
+
+
 @overridable
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Makes it a view of other memory: of a tensor, or of a storage with a geometry."""
+    if source is None:
+        return _set_to_tensor(self)
+    if isinstance(source, Tensor):
+        if size is None:
+            return _set_to_tensor(self, source)
+        return _set_to_tensor(self, source, storage_offset, size, stride or ())
     from ._utils import _rebuild_tensor
     from .storage import TypedStorage, UntypedStorage
 
-    if source is None:
-        made = _C.ops["empty"]((0,), dtype=self.dtype, device=self.device)
-    elif isinstance(source, Tensor) and size is None:
-        made = source.detach()
-    else:
-        if isinstance(source, Tensor):
-            source = source.untyped_storage()
-        if isinstance(source, UntypedStorage):
-            source = TypedStorage(wrap_storage=source, dtype=self.dtype)
-        size = (len(source) - storage_offset,) if size is None else tuple(size)
-        if stride is None:
-            stride, step = [], 1
-            for n in reversed(size):
-                stride.insert(0, step)
-                step *= max(n, 1)
-        made = _rebuild_tensor(source, storage_offset, size, tuple(stride))
+    if isinstance(source, UntypedStorage):
+        source = TypedStorage(wrap_storage=source, dtype=self.dtype)
+    size = (len(source) - storage_offset,) if size is None else tuple(size)
+    if stride is None:
+        stride, step = [], 1
+        for n in reversed(size):
+            stride.insert(0, step)
+            step *= max(n, 1)
+    made = _rebuild_tensor(source, storage_offset, size, tuple(stride))
     if made.dtype != self.dtype:
         raise RuntimeError(
             "Could not set tensor of type "
@@ -285,7 +287,9 @@ def install():
     METHODS["__dir__"] = __dir__
     for name, value in (METHODS | PROPERTIES).items():
         present = vars(Tensor).get(name)
-        if present is None or isinstance(present, _MissingAttribute) or name.startswith("__"):
+        absent = present is None or isinstance(present, _MissingAttribute)
+        # set_ takes storages too, which no operator knows.
+        if absent or name.startswith("__") or name == "set_":
             setattr(Tensor, name, value)
 
 

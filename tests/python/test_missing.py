@@ -123,6 +123,7 @@ def test_stand_ins_for_exceptions_may_be_caught():
     import warnings
 
     import tessera.onnx.errors as errors
+
     from tessera.jit import TracerWarning
 
     with pytest.raises(ZeroDivisionError):

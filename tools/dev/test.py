@@ -2,7 +2,8 @@
 """Builds, then runs every check and test; the last line is `N passed, M failed`.
 
 Run it through `./dev test`. Words name the sections to run (a section runs if its name starts with
-one): format, lint, c++, python, conformance, examples, random; with --full also asan, tsan, random-long.
+one): format, lint, c++, python, conformance, examples, random; with --full also asan, tsan,
+random-long.
 `-k WORD` narrows the C++ and the Python tests to those whose names contain the word.
 """
 

@@ -5,6 +5,7 @@
 //   conv_backward_weight  weight's gradient of the output's and the input
 // Each is told stride, padding, dilation (three numbers each, leading dimensions one) and groups.
 #include "tessera/gen/binary.h"
+#include "tessera/gen/complex.h"
 #include "tessera/gen/conv.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/reduce.h"
@@ -93,13 +94,13 @@ TS_OP({
         [](Backward& b) {
           Params p = read_params(b, 3);
           if (b.wants(0))
-            b.set(0,
-                  op::_conv_backward_input(b.grad, b.tensor(1), b.shape(0).span(), p.stride.span(),
-                                           p.padding.span(), p.dilation.span(), p.groups));
+            b.set(0, op::_conv_backward_input(b.grad, op::conj(b.tensor(1)), b.shape(0).span(),
+                                              p.stride.span(), p.padding.span(), p.dilation.span(),
+                                              p.groups));
           if (b.wants(1))
-            b.set(1,
-                  op::_conv_backward_weight(b.grad, b.tensor(0), b.shape(1).span(), p.stride.span(),
-                                            p.padding.span(), p.dilation.span(), p.groups));
+            b.set(1, op::_conv_backward_weight(b.grad, op::conj(b.tensor(0)), b.shape(1).span(),
+                                               p.stride.span(), p.padding.span(), p.dilation.span(),
+                                               p.groups));
           if (b.wants(2)) {
             Dims dims;
             for (int d = 0; d < b.grad.dim(); ++d)

@@ -1,3 +1,4 @@
+#include "tessera/gen/complex.h"
 #include "tessera/gen/linalg.h"
 #include "tessera/gen/view.h"
 
@@ -30,8 +31,8 @@ TS_OP({
     .saves = "self:mat2 mat2:self",
     .backward =
         [](Backward& b) {
-          if (b.wants(0)) b.set(0, op::bmm(b.grad, op::transpose(b.tensor(1), 1, 2)));
-          if (b.wants(1)) b.set(1, op::bmm(op::transpose(b.tensor(0), 1, 2), b.grad));
+          if (b.wants(0)) b.set(0, op::bmm(b.grad, op::conj(op::transpose(b.tensor(1), 1, 2))));
+          if (b.wants(1)) b.set(1, op::bmm(op::conj(op::transpose(b.tensor(0), 1, 2)), b.grad));
         },
     .autocast = Autocast::kLower,
     .samples = {{"T(2, 3, 4), T(2, 4, 5)"}},
@@ -68,8 +69,8 @@ TS_OP({
     .saves = "self:mat2 mat2:self",
     .backward =
         [](Backward& b) {
-          if (b.wants(0)) b.set(0, op::mm(b.grad, op::transpose(b.tensor(1), 0, 1)));
-          if (b.wants(1)) b.set(1, op::mm(op::transpose(b.tensor(0), 0, 1), b.grad));
+          if (b.wants(0)) b.set(0, op::mm(b.grad, op::conj(op::transpose(b.tensor(1), 0, 1))));
+          if (b.wants(1)) b.set(1, op::mm(op::conj(op::transpose(b.tensor(0), 0, 1)), b.grad));
         },
     .autocast = Autocast::kLower,
     .samples = {{"T(3, 4), T(4, 5)"}, {"T(0, 4), T(4, 5)"}, {"T(3, 0), T(0, 5)"}},

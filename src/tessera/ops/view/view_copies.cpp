@@ -40,6 +40,7 @@ TS_OP({
       return op::clone(op::detach(c.tensor(0)), MemoryFormat::kContiguous);
     },
     .not_differentiable = true,
+    .reference = "self",
     .samples = {{"T(3, 4)"}},
 });
 
