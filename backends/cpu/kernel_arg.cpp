@@ -7,7 +7,6 @@
 #include "convert_scalar.h"
 #include "kernels.h"
 #include "scratch.h"
-#include "tessera/ops/reduce_loops.h"
 #include "thread_pool.h"
 
 namespace tessera::cpu {
@@ -25,35 +24,37 @@ TS_INLINE bool beats(T x, T best) {
   return ((x != x) & (best == best)) | more;
 }
 
-// The extreme of n elements where none is NaN; *has_nan says if one is.
-template <class T, bool kMax, int kBytes>
+// The extreme of n elements where none is NaN; *has_nan says if one is. Lanes are arrays and not
+// vector types: GCC compares whole vectors of floats element by element.
+template <class T, bool kMax>
 TS_INLINE T extreme(const T* x, int64_t n, bool* has_nan) {
-  using L = loops::LanesOf<T, kBytes>;
-  using V = typename L::Vector;
-  constexpr int kVectors = 4;
-  constexpr int64_t kStep = kVectors * L::kCount;
+  using Flag = std::conditional_t<sizeof(T) == 8, int64_t,
+                                  std::conditional_t<sizeof(T) == 4, int32_t, int8_t>>;
+  constexpr int64_t kLanes = 256 / sizeof(T);
   T best = x[0];
   bool nan = false;
   int64_t i = 0;
-  if (n >= kStep) {
-    V top[kVectors];
-    decltype(top[0] != top[0]) odd{};
-    for (int v = 0; v < kVectors; ++v) top[v] = L::load(x + v * L::kCount);
-    for (; i + kStep <= n; i += kStep)
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        const V here = L::load(x + i + v * L::kCount);
-        if constexpr (std::is_floating_point_v<T>) odd |= here != here;
-        top[v] = kMax ? (here > top[v] ? here : top[v]) : (here < top[v] ? here : top[v]);
+  if (n >= kLanes) {
+    alignas(64) T top[kLanes];
+    alignas(64) Flag odd[kLanes];
+    for (int64_t j = 0; j < kLanes; ++j) {
+      top[j] = x[j];
+      odd[j] = 0;
+    }
+    for (; i + kLanes <= n; i += kLanes)
+      for (int64_t j = 0; j < kLanes; ++j) {
+        const T here = x[i + j];
+        if constexpr (std::is_floating_point_v<T>) odd[j] |= here != here ? Flag(1) : Flag(0);
+        top[j] = kMax ? math::max(here, top[j]) : math::min(here, top[j]);
       }
-    for (int v = 0; v < kVectors; ++v)
-      for (int j = 0; j < L::kCount; ++j)
-        if (kMax ? top[v][j] > best : top[v][j] < best) best = top[v][j];
-    for (int j = 0; j < L::kCount; ++j) nan |= odd[j] != 0;
+    for (int64_t j = 0; j < kLanes; ++j) {
+      best = kMax ? math::max(top[j], best) : math::min(top[j], best);
+      nan |= odd[j] != 0;
+    }
   }
   for (; i < n; ++i) {
     nan |= x[i] != x[i];
-    if (kMax ? x[i] > best : x[i] < best) best = x[i];
+    best = kMax ? math::max(x[i], best) : math::min(x[i], best);
   }
   *has_nan = nan;
   return best;
@@ -70,18 +71,18 @@ TS_INLINE void across(const T* __restrict x, T* __restrict best, I* __restrict a
   }
 }
 
-#define TS_ARG_ISA(isa, bytes, target)                                            \
+#define TS_ARG_ISA(isa, target)                                            \
   template <class T, bool kMax>                                                   \
   target T extreme_##isa(const T* x, int64_t n, bool* has_nan) {                  \
-    return extreme<T, kMax, bytes>(x, n, has_nan);                                \
+    return extreme<T, kMax>(x, n, has_nan);                                \
   }                                                                               \
   template <class T, class I, bool kMax>                                          \
   target void across_##isa(const T* x, T* best, I* at, I k, int64_t cols) {       \
     across<T, I, kMax>(x, best, at, k, cols);                                     \
   }
-TS_ARG_ISA(baseline, 16, )
-TS_ARG_ISA(avx2, 32, TS_TARGET_AVX2)
-TS_ARG_ISA(avx512, 64, TS_TARGET_AVX512)
+TS_ARG_ISA(baseline, )
+TS_ARG_ISA(avx2, TS_TARGET_AVX2)
+TS_ARG_ISA(avx512, TS_TARGET_AVX512)
 #undef TS_ARG_ISA
 
 template <class T>

@@ -110,8 +110,8 @@ TS_INLINE R narrowed(A x) {
 }
 
 // `count` elements of K stretches at once. acc[k] begins at the neutral element and is what the
-// stretch comes to; before[k] is added to what is stored, or nothing is stored where there is none.
-template <class Op, class R, int K>
+// stretch comes to; before[k] is added to what is stored.
+template <class Op, class R, int K, bool kStore = true>
 void scan_stretches(const Along& in, const Along& out, char* const* in_lines,
                     char* const* out_lines, const int64_t* first, int64_t count,
                     typename Wider<R>::type* acc, const typename Wider<R>::type* before) {
@@ -123,7 +123,7 @@ void scan_stretches(const Along& in, const Along& out, char* const* in_lines,
   A a[K], b[K];
   for (int k = 0; k < K; ++k) {
     a[k] = acc[k];
-    b[k] = before ? before[k] : A(0);
+    if constexpr (kStore) b[k] = before[k];
   }
   for (int64_t at = 0; at < count; at += kChunk) {
     const int64_t n = std::min(kChunk, count - at);
@@ -131,18 +131,18 @@ void scan_stretches(const Along& in, const Along& out, char* const* in_lines,
     R* dst[K];
     for (int k = 0; k < K; ++k) {
       src[k] = static_cast<const R*>(in.load(in_lines[k], first[k] + at, n, read[k], raw));
-      dst[k] = direct && before ? reinterpret_cast<R*>(out_lines[k]) + first[k] + at : written[k];
+      dst[k] = direct && kStore ? reinterpret_cast<R*>(out_lines[k]) + first[k] + at : written[k];
     }
     for (int64_t i = 0; i < n; ++i) {
       for (int k = 0; k < K; ++k) {
         a[k] = Op::step(a[k], widened<A>(src[k][i]));
-        if constexpr (kBlocked<Op, R>)
+        if constexpr (kStore && kBlocked<Op, R>)
           dst[k][i] = narrowed<R>(b[k] + a[k]);
-        else
+        else if constexpr (kStore)
           dst[k][i] = narrowed<R>(a[k]);
       }
     }
-    if (!direct && before)
+    if (!direct && kStore)
       for (int k = 0; k < K; ++k) out.store(out_lines[k], first[k] + at, n, written[k], raw);
   }
   for (int k = 0; k < K; ++k) acc[k] = a[k];
@@ -172,10 +172,11 @@ void scan_lines(const Along& in, const Along& out, int64_t line) {
   }
 }
 
-// Blocks [b, e) of one line, kTogether at once: their totals, or with `before` the scan.
-template <class Op, class R>
+// Blocks [b, e) of one line, kTogether at once: their totals, or with kStore the scan, to which the
+// totals before each block are given.
+template <class Op, class R, bool kStore>
 void scan_blocks(const Along& in, const Along& out, int64_t line, int64_t b, int64_t e,
-                 typename Wider<R>::type* totals, const typename Wider<R>::type* before) {
+                 typename Wider<R>::type* totals) {
   using A = typename Wider<R>::type;
   char *from[kTogether], *to[kTogether];
   for (int k = 0; k < kTogether; ++k) {
@@ -191,14 +192,13 @@ void scan_blocks(const Along& in, const Along& out, int64_t line, int64_t b, int
     }
     int done = 1;
     if (e - b >= kTogether && (b + kTogether) * kBlock <= in.n) {
-      scan_stretches<Op, R, kTogether>(in, out, from, to, first, kBlock, acc,
-                                       before ? before + b : nullptr);
+      scan_stretches<Op, R, kTogether, kStore>(in, out, from, to, first, kBlock, acc, totals + b);
       done = kTogether;
     } else {
-      scan_stretches<Op, R, 1>(in, out, from, to, first, std::min(kBlock, in.n - b * kBlock), acc,
-                               before ? before + b : nullptr);
+      scan_stretches<Op, R, 1, kStore>(in, out, from, to, first,
+                                       std::min(kBlock, in.n - b * kBlock), acc, totals + b);
     }
-    if (totals) std::copy_n(acc, done, totals + b);
+    if (!kStore) std::copy_n(acc, done, totals + b);
     b += done;
   }
 }
@@ -214,7 +214,7 @@ Status scan_long(const Along& in, const Along& out) {
   A* totals = static_cast<A*>(scratch.get());
   for (int64_t line = 0; line < in.lines(); ++line) {
     parallel_for(0, blocks, kTogether, [&](int64_t b, int64_t e) {
-      scan_blocks<Op, R>(in, out, line, b, e, totals, nullptr);
+      scan_blocks<Op, R, false>(in, out, line, b, e, totals);
     });
     A before = A(0);
     for (int64_t b = 0; b < blocks; ++b) {
@@ -223,7 +223,7 @@ Status scan_long(const Along& in, const Along& out) {
       before = before + total;
     }
     parallel_for(0, blocks, kTogether, [&](int64_t b, int64_t e) {
-      scan_blocks<Op, R>(in, out, line, b, e, nullptr, totals);
+      scan_blocks<Op, R, true>(in, out, line, b, e, totals);
     });
   }
   return {};

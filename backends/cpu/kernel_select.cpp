@@ -47,36 +47,58 @@ struct Lines {
   }
 };
 
+// Brings the k-th smallest of n packed numbers, counted from 0, to its place: smaller ones before
+// it, larger ones behind. The partition has no branch that depends on the data.
 template <class P>
-TS_INLINE bool less(P a, P b) {
-  return a < b;
+void place_nth(P* data, int64_t n, int64_t k) {
+  for (int rounds = 0; n > 32 && rounds < 64; ++rounds) {
+    P a = data[n / 4], b = data[n / 2], c = data[n - n / 4];
+    const P pivot = std::max(std::min(a, b), std::min(std::max(a, b), c));
+    int64_t below = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const P x = data[i];
+      data[i] = data[below];
+      data[below] = x;
+      below += x < pivot;
+    }
+    if (k < below) {
+      n = below;
+    } else {
+      data += below;
+      n -= below;
+      k -= below;
+    }
+  }
+  std::nth_element(data, data + k, data + n);
 }
 
-// The k smallest packed numbers of a line, in order, at the front of `buffer`.
+// From here on a line is sorted as a whole.
+constexpr bool takes_most(int64_t k, int64_t n) { return k * 8 > n; }
+
+// The k smallest packed numbers of a line, in order. The buffer holds 2 n, or 4 k.
 template <class T>
-void smallest(const T* x, int64_t n, int64_t k, bool descending, PackedOf<T>* buffer) {
+PackedOf<T>* smallest(const T* x, int64_t n, int64_t k, bool descending, PackedOf<T>* buffer) {
   using P = PackedOf<T>;
-  if (k == 0) return;
-  if (k * 8 > n) {
+  if (takes_most(k, n)) {
     for (int64_t i = 0; i < n; ++i) buffer[i] = pack(x[i], descending, i);
-    if (k < n) std::nth_element(buffer, buffer + k, buffer + n, less<P>);
-  } else {
-    // Candidates are what is below the k-th smallest so far, which is found again each time that
-    // half the buffer (4 k) has filled.
-    P bound = ~P(0);
-    int64_t have = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const P p = pack(x[i], descending, i);
-      if (p >= bound) continue;
-      buffer[have++] = p;
-      if (have < 4 * k) continue;
-      std::nth_element(buffer, buffer + k - 1, buffer + have, less<P>);
-      bound = buffer[k - 1];
-      have = k;
-    }
-    if (k < have) std::nth_element(buffer, buffer + k, buffer + have, less<P>);
+    return sort_packed(buffer, buffer + n, n, static_cast<int>(sizeof(T)), false);
   }
-  std::sort(buffer, buffer + k, less<P>);
+  // Candidates are what is below the k-th smallest so far, which is found again each time that
+  // the buffer has filled.
+  P bound = ~P(0);
+  int64_t have = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const P p = pack(x[i], descending, i);
+    if (p >= bound) continue;
+    buffer[have++] = p;
+    if (have < 4 * k) continue;
+    place_nth(buffer, have, k - 1);
+    bound = buffer[k - 1];
+    have = k;
+  }
+  if (k < have) place_nth(buffer, have, k - 1);
+  std::sort(buffer, buffer + k);
+  return buffer;
 }
 
 template <class T>
@@ -85,13 +107,13 @@ Status topk_as(const KernelArgs& args) {
   const bool largest = args.ints[2] != 0;
   const Lines<T> lines{Along(args.inputs[0], args.ints[0])};
   const Along values(args.outputs[0], args.ints[0]), indices(args.outputs[1], args.ints[0]);
-  const int64_t packed = k * 8 > lines.in.n ? lines.in.n : 4 * k;
+  const int64_t packed = takes_most(k, lines.in.n) ? 2 * lines.in.n : 4 * k;
   return lines.each(packed, "topk()", [&](int64_t line, const T* x, PackedOf<T>* buffer) {
-    smallest(x, lines.in.n, k, largest, buffer);
+    const PackedOf<T>* found = smallest(x, lines.in.n, k, largest, buffer);
     T* to = reinterpret_cast<T*>(values.line(line));
     int64_t* at = reinterpret_cast<int64_t*>(indices.line(line));
     for (int64_t i = 0; i < k; ++i) {
-      const int64_t p = position_of(buffer[i]);
+      const int64_t p = position_of(found[i]);
       to[i * values.stride] = x[p];
       at[i * indices.stride] = p;
     }
@@ -114,7 +136,7 @@ Status pick(const KernelArgs& args, int64_t packed, const char* name, const F& c
 template <class T>
 int64_t nth(const T* x, int64_t n, int64_t k, PackedOf<T>* buffer) {
   for (int64_t i = 0; i < n; ++i) buffer[i] = pack(x[i], false, i);
-  std::nth_element(buffer, buffer + k, buffer + n, less<PackedOf<T>>);
+  place_nth(buffer, n, k);
   return position_of(buffer[k]);
 }
 

@@ -16,50 +16,65 @@ constexpr int64_t kLong = 64 * 1024;  // lines from here on are sorted by all th
 
 template <class T>
 struct Sorter {
-  using P = PackedOf<T>;
   const Along in, values, indices;
   bool descending;
 
   // Working memory: packed numbers twice, then the line where it is not dense.
   size_t scratch_bytes() const {
     const size_t n = static_cast<size_t>(in.n);
-    return 2 * n * sizeof(P) + (in.stride == 1 ? 0 : n * sizeof(T));
+    return 2 * n * sizeof(PackedOf<T>) + (in.stride == 1 ? 0 : n * sizeof(T));
   }
 
-  void pack_range(P* to, const T* x, int64_t b, int64_t e) const {
-    for (int64_t i = b; i < e; ++i) to[i] = pack(x[i], descending, i);
+  // Calls f(b, e) on parts of the line.
+  template <class F>
+  void parts(bool parallel, const F& f) const {
+    if (parallel)
+      parallel_for(0, in.n, kGrain, f);
+    else
+      f(0, in.n);
   }
-  void put_range(const P* sorted, const T* x, char* to, char* to_at, int64_t b, int64_t e) const {
-    T* out = reinterpret_cast<T*>(to);
-    int64_t* at = reinterpret_cast<int64_t*>(to_at);
-    for (int64_t i = b; i < e; ++i) {
-      const int64_t p = position_of(sorted[i]);
-      out[i * values.stride] = x[p];
-      at[i * indices.stride] = p;
-    }
+
+  // Packs by `pack_at(i)`, sorts `bytes` bytes of keys and writes the result.
+  template <class P, class F>
+  void sort_by(const T* x, int64_t line, void* scratch, int bytes, bool parallel,
+               const F& pack_at) const {
+    P* packed = static_cast<P*>(scratch);
+    parts(parallel, [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) packed[i] = pack_at(i);
+    });
+    const P* sorted = sort_packed(packed, packed + in.n, in.n, bytes, parallel);
+    T* to = reinterpret_cast<T*>(values.line(line));
+    int64_t* at = reinterpret_cast<int64_t*>(indices.line(line));
+    parts(parallel, [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) {
+        const int64_t p = position_of(sorted[i]);
+        to[i * values.stride] = x[p];
+        at[i * indices.stride] = p;
+      }
+    });
   }
 
   void sort(int64_t line, void* scratch, bool parallel) const {
-    P* packed = static_cast<P*>(scratch);
-    P* spare = packed + in.n;
     const T* x = reinterpret_cast<const T*>(in.line(line));
     if (in.stride != 1) {
-      T* dense = reinterpret_cast<T*>(spare + in.n);
+      T* dense = reinterpret_cast<T*>(static_cast<PackedOf<T>*>(scratch) + 2 * in.n);
       gather_block(dense, x, 1, in.n, 0, in.stride, sizeof(T));
       x = dense;
     }
-    char* to = values.line(line);
-    char* to_at = indices.line(line);
-    constexpr int kBytes = static_cast<int>(sizeof(T));
-    if (!parallel) {
-      pack_range(packed, x, 0, in.n);
-      put_range(sort_packed(packed, spare, in.n, kBytes, false), x, to, to_at, 0, in.n);
-      return;
+    if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, int32_t>) {
+      // Integers are mostly of a small range, which needs fewer bytes.
+      const auto [low_at, high_at] = std::minmax_element(x, x + in.n);
+      const uint64_t low = key_of(*low_at), high = key_of(*high_at);
+      if (high - low <= 0xffffffffu) {
+        const int bytes = (static_cast<int>(std::bit_width(high - low)) + 7) / 8;
+        return sort_by<uint64_t>(x, line, scratch, bytes, parallel, [=, this](int64_t i) {
+          const uint64_t key = key_of(x[i]);
+          return (descending ? high - key : key - low) << 32 | static_cast<uint32_t>(i);
+        });
+      }
     }
-    parallel_for(0, in.n, kGrain, [&](int64_t b, int64_t e) { pack_range(packed, x, b, e); });
-    const P* sorted = sort_packed(packed, spare, in.n, kBytes, true);
-    parallel_for(0, in.n, kGrain,
-                 [&](int64_t b, int64_t e) { put_range(sorted, x, to, to_at, b, e); });
+    sort_by<PackedOf<T>>(x, line, scratch, static_cast<int>(sizeof(T)), parallel,
+                         [=, this](int64_t i) { return pack(x[i], descending, i); });
   }
 
   Status run() const {

@@ -2,6 +2,7 @@
 #include "tessera/gen/binary.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
+#include "tessera/gen/index.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/unary.h"
 #include "tessera/ops/reduce_loops.h"

@@ -119,7 +119,7 @@ TS_OP({
       launch("affine_scan", {&out, 1}, in, ints);
       return out;
     },
-    .saves = "factor result:factor",
+    .saves = "factor result",
     .backward =
         [](Backward& b) {
           const int64_t dim = wrap_dim(b.integer(2), b.shape(1).ndim());
