@@ -1,6 +1,11 @@
 // Selections along a dimension by packed keys (sort_keys.h): topk, kthvalue, median, nanmedian and
-// mode. Of equal elements the one that comes first counts as the smaller; of mode the last is
-// named, as in PyTorch.
+// mode.
+//
+// Note [Equal elements]
+// Which of several equal elements is named is open in PyTorch's documentation, and follows from its
+// algorithms. In lines of up to kShortLine elements ours are the same ones, comparing keys alone;
+// in longer ones positions count too, so that the first of equals is the smaller, and selection is
+// several times faster.
 #include <algorithm>
 
 #include "along.h"
@@ -14,6 +19,12 @@ namespace tessera::cpu {
 namespace {
 
 constexpr int64_t kGrain = 8 * 1024;
+constexpr int64_t kShortLine = 512;
+
+template <class P>
+TS_INLINE bool key_less(P a, P b) {
+  return key_part(a) < key_part(b);
+}
 
 // The lines of a tensor, one after the other in a thread's own buffer of packed numbers.
 template <class T>
@@ -79,8 +90,17 @@ constexpr bool takes_most(int64_t k, int64_t n) { return k * 8 > n; }
 template <class T>
 PackedOf<T>* smallest(const T* x, int64_t n, int64_t k, bool descending, PackedOf<T>* buffer) {
   using P = PackedOf<T>;
-  if (takes_most(k, n)) {
+  if (takes_most(k, n) || n <= kShortLine) {
     for (int64_t i = 0; i < n; ++i) buffer[i] = pack(x[i], descending, i);
+    if (n <= kShortLine) {
+      if (k * 64 <= n) {
+        std::partial_sort(buffer, buffer + k, buffer + n, key_less<P>);
+      } else {
+        std::nth_element(buffer, buffer + k - 1, buffer + n, key_less<P>);
+        std::sort(buffer, buffer + k - 1, key_less<P>);
+      }
+      return buffer;
+    }
     return sort_packed(buffer, buffer + n, n, static_cast<int>(sizeof(T)), false);
   }
   // Candidates are what is below the k-th smallest so far, which is found again each time that
@@ -107,9 +127,10 @@ Status topk_as(const KernelArgs& args) {
   const bool largest = args.ints[2] != 0;
   const Lines<T> lines{Along(args.inputs[0], args.ints[0])};
   const Along values(args.outputs[0], args.ints[0]), indices(args.outputs[1], args.ints[0]);
-  const int64_t packed = takes_most(k, lines.in.n) ? 2 * lines.in.n : 4 * k;
+  const int64_t n = lines.in.n;
+  const int64_t packed = takes_most(k, n) || n <= kShortLine ? 2 * n : 4 * k;
   return lines.each(packed, "topk()", [&](int64_t line, const T* x, PackedOf<T>* buffer) {
-    const PackedOf<T>* found = smallest(x, lines.in.n, k, largest, buffer);
+    const PackedOf<T>* found = smallest(x, n, k, largest, buffer);
     T* to = reinterpret_cast<T*>(values.line(line));
     int64_t* at = reinterpret_cast<int64_t*>(indices.line(line));
     for (int64_t i = 0; i < k; ++i) {
@@ -136,15 +157,51 @@ Status pick(const KernelArgs& args, int64_t packed, const char* name, const F& c
 template <class T>
 int64_t nth(const T* x, int64_t n, int64_t k, PackedOf<T>* buffer) {
   for (int64_t i = 0; i < n; ++i) buffer[i] = pack(x[i], false, i);
-  place_nth(buffer, n, k);
+  if (n <= kShortLine)
+    std::nth_element(buffer, buffer + k, buffer + n, key_less<PackedOf<T>>);
+  else
+    place_nth(buffer, n, k);
   return position_of(buffer[k]);
+}
+
+// Hoare's selection around the median of the first, the middle and the last.
+template <class P>
+void place_by_halves(P* data, int64_t n, int64_t k) {
+  int64_t low = 0, high = n - 1;
+  auto order = [&](int64_t a, int64_t b) {
+    if (key_less(data[b], data[a])) std::swap(data[a], data[b]);
+  };
+  while (high > low + 1) {
+    std::swap(data[low + (high - low) / 2], data[low + 1]);
+    order(low + 1, high);
+    order(low, high);
+    order(low + 1, low);
+    const P pivot = data[low];
+    int64_t i = low + 1, j = high;
+    while (true) {
+      do ++i;
+      while (key_less(data[i], pivot));
+      do --j;
+      while (key_less(pivot, data[j]));
+      if (j < i) break;
+      std::swap(data[i], data[j]);
+    }
+    std::swap(data[low], data[j]);
+    if (j <= k) low = i;
+    if (j >= k) high = j - 1;
+  }
+  if (high == low + 1) order(low, high);
 }
 
 template <class T>
 Status kthvalue_as(const KernelArgs& args) {
   const int64_t n = Along(args.inputs[0], args.ints[0]).n, k = args.ints[1];
-  return pick<T>(args, n, "kthvalue()",
-                 [=](const T* x, PackedOf<T>* buffer) { return nth(x, n, k - 1, buffer); });
+  return pick<T>(args, n, "kthvalue()", [=](const T* x, PackedOf<T>* buffer) {
+    if (n > kShortLine) return nth(x, n, k - 1, buffer);
+    for (int64_t i = 0; i < n; ++i) buffer[i] = pack(x[i], false, i);
+    place_by_halves(buffer, n, k - 1);
+    return position_of(buffer[k - 1]);
+  });
 }
 
 // The lower of the two in the middle. A NaN is the median of its line, unless they do not count.
@@ -169,8 +226,11 @@ Status mode_as(const KernelArgs& args) {
   const int64_t n = Along(args.inputs[0], args.ints[0]).n;
   return pick<T>(args, 2 * n, "mode()", [=](const T* x, PackedOf<T>* buffer) {
     for (int64_t i = 0; i < n; ++i) buffer[i] = pack(x[i], false, i);
-    const PackedOf<T>* sorted =
-        sort_packed(buffer, buffer + n, n, static_cast<int>(sizeof(T)), false);
+    const PackedOf<T>* sorted = buffer;
+    if (n <= 8 * kShortLine)
+      std::sort(buffer, buffer + n, key_less<PackedOf<T>>);
+    else
+      sorted = sort_packed(buffer, buffer + n, n, static_cast<int>(sizeof(T)), false);
     int64_t most = 0, best = 0, begin = 0;
     for (int64_t i = 0; i < n; ++i) {
       if (i + 1 < n && key_part(sorted[i + 1]) == key_part(sorted[i])) continue;
