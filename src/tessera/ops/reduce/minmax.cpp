@@ -95,6 +95,14 @@ TS_OP({
     .samples = {{"T(3, 4)"}, {"T()"}},
 });
 TS_OP({
+    .schema = "max(Tensor self, Tensor other) -> Tensor",
+    .doc = "The larger of two elements, element by element.",
+    .example = "torch.max(torch.tensor([1.0, 3.0]), torch.tensor([2.0, 2.0]))",
+    .forms = kFunction | kMethod | kOut,
+    .run = [](const Call& c) -> Outputs { return op::maximum(c.tensor(0), c.tensor(1)); },
+    .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), T(4)"}},
+});
+TS_OP({
     .schema = "max(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     .doc = "The largest element along a dimension and where it is first. NaN counts as the "
            "largest.",
@@ -105,14 +113,6 @@ TS_OP({
     .saves = "indices",
     .backward = by_dim_backward,
     .samples = {{"T(3, 4), 0"}, {"T(3, 4), -1, True"}, {"T(2, 3, 4), 1"}, {"T(), 0"}},
-});
-TS_OP({
-    .schema = "max(Tensor self, Tensor other) -> Tensor",
-    .doc = "The larger of two elements, element by element.",
-    .example = "torch.max(torch.tensor([1.0, 3.0]), torch.tensor([2.0, 2.0]))",
-    .forms = kFunction | kMethod | kOut,
-    .run = [](const Call& c) -> Outputs { return op::maximum(c.tensor(0), c.tensor(1)); },
-    .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), T(4)"}},
 });
 
 TS_OP({
@@ -131,6 +131,14 @@ TS_OP({
     .samples = {{"T(3, 4)"}, {"T()"}},
 });
 TS_OP({
+    .schema = "min(Tensor self, Tensor other) -> Tensor",
+    .doc = "The smaller of two elements, element by element.",
+    .example = "torch.min(torch.tensor([1.0, 3.0]), torch.tensor([2.0, 2.0]))",
+    .forms = kFunction | kMethod | kOut,
+    .run = [](const Call& c) -> Outputs { return op::minimum(c.tensor(0), c.tensor(1)); },
+    .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), T(4)"}},
+});
+TS_OP({
     .schema = "min(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     .doc = "The smallest element along a dimension and where it is first. NaN counts as the "
            "smallest.",
@@ -141,14 +149,6 @@ TS_OP({
     .saves = "indices",
     .backward = by_dim_backward,
     .samples = {{"T(3, 4), 0"}, {"T(3, 4), -1, True"}, {"T(2, 3, 4), 1"}, {"T(), 0"}},
-});
-TS_OP({
-    .schema = "min(Tensor self, Tensor other) -> Tensor",
-    .doc = "The smaller of two elements, element by element.",
-    .example = "torch.min(torch.tensor([1.0, 3.0]), torch.tensor([2.0, 2.0]))",
-    .forms = kFunction | kMethod | kOut,
-    .run = [](const Call& c) -> Outputs { return op::minimum(c.tensor(0), c.tensor(1)); },
-    .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), T(4)"}},
 });
 
 TS_OP({

@@ -20,10 +20,11 @@ Outputs sorted(const TensorBase& self, int64_t dim, bool descending) {
 }  // namespace
 
 TS_OP({
-    .schema = "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
-              "indices)",
+    .schema = "sort(Tensor self, int dim=-1, bool descending=False, *, bool? stable=None) -> (Tensor "
+              "values, Tensor indices)",
     .doc = "The elements along a dimension in ascending or descending order, and where each was. "
-           "Equal elements keep their order; NaN counts as the largest.",
+           "Equal elements keep their order, whether stable is asked for or not; NaN counts as the "
+           "largest.",
     .example = "torch.sort(torch.tensor([3.0, 1.0, 2.0]))",
     .kind = Kind::kKernel,
     .forms = kFunction | kMethod | kOut,
@@ -37,43 +38,16 @@ TS_OP({
 });
 
 TS_OP({
-    .schema = "sort(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor "
-              "values, Tensor indices)",
-    .doc = "The elements along a dimension in ascending or descending order, and where each was. "
-           "The sort is stable whether asked for or not.",
-    .example = "torch.sort(torch.tensor([3.0, 1.0, 2.0]), stable=True)",
-    .kind = Kind::kKernel,
-    .forms = kFunction | kMethod | kOut,
-    .run = [](const Call& c) { return sorted(c.tensor(0), c.integer(2), c.flag(3)); },
-    .saves = "indices",
-    .backward =
-        [](Backward& b) {
-          b.set(0, to_where_picked(b, b.grad, b.results[1], b.integer(2), true));
-        },
-    .samples = {{"T(3, 4), stable=True, dim=0"}},
-});
-
-TS_OP({
-    .schema = "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
+    .schema = "argsort(Tensor self, int dim=-1, bool descending=False, *, bool? stable=None) -> "
+              "Tensor",
     .doc = "Where the elements along a dimension are, in the order of their values.",
     .example = "torch.argsort(torch.tensor([3.0, 1.0, 2.0]))",
+    .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) -> Outputs {
       return sorted(c.tensor(0), c.integer(1), c.flag(2))[1];
     },
     .not_differentiable = true,
     .samples = {{"T(3, 4)"}, {"T(3, 4), 0, True"}, {"T()"}},
-});
-
-TS_OP({
-    .schema = "argsort(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
-    .doc = "Where the elements along a dimension are, in the order of their values.",
-    .example = "torch.argsort(torch.tensor([3.0, 1.0, 2.0]), stable=True)",
-    .forms = kFunction | kMethod | kOut,
-    .run = [](const Call& c) -> Outputs {
-      return sorted(c.tensor(0), c.integer(2), c.flag(3))[1];
-    },
-    .not_differentiable = true,
-    .samples = {{"T(3, 4), stable=True, dim=0"}},
 });
 
 TS_OP({
