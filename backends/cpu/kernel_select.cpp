@@ -1,4 +1,4 @@
-// Selections along a dimension by packed keys (sort_keys.h): topk, kthvalue, median, nanmedian and
+// Selections along a dimension by packed keys (packed_keys.h): topk, kthvalue, median, nanmedian and
 // mode.
 //
 // Note [Equal elements]
@@ -212,7 +212,7 @@ Status median_as(const KernelArgs& args) {
   return pick<T>(args, n, "median()", [=](const T* x, PackedOf<T>* buffer) {
     int64_t nans = 0, first = 0;
     for (int64_t i = n - 1; i >= 0; --i) {
-      const bool nan = is_nan_of(x[i]);
+      const bool nan = KeyOf<T>::is_nan(x[i]);
       nans += nan;
       first = nan ? i : first;
     }

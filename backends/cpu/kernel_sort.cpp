@@ -64,11 +64,11 @@ struct Sorter {
     if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, int32_t>) {
       // Integers are mostly of a small range, which needs fewer bytes.
       const auto [low_at, high_at] = std::minmax_element(x, x + in.n);
-      const uint64_t low = key_of(*low_at), high = key_of(*high_at);
+      const uint64_t low = KeyOf<T>::to(*low_at), high = KeyOf<T>::to(*high_at);
       if (high - low <= 0xffffffffu) {
         const int bytes = (static_cast<int>(std::bit_width(high - low)) + 7) / 8;
         return sort_by<uint64_t>(x, line, scratch, bytes, parallel, [=, this](int64_t i) {
-          const uint64_t key = key_of(x[i]);
+          const uint64_t key = KeyOf<T>::to(x[i]);
           return (descending ? high - key : key - low) << 32 | static_cast<uint32_t>(i);
         });
       }

@@ -1,6 +1,6 @@
-// Sorts packed keys (sort_keys.h) by the bytes of their upper half.
+// Sorts packed keys (packed_keys.h) by the bytes of their upper half.
 #pragma once
-#include "sort_keys.h"
+#include "packed_keys.h"
 
 namespace tessera::cpu {
 
