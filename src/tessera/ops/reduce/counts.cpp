@@ -3,6 +3,7 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/unary.h"
+#include "tessera/gen/view.h"
 #include "tessera/ops/reduce_loops.h"
 
 namespace tessera {

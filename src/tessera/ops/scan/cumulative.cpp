@@ -1,7 +1,9 @@
 #include "tessera/gen/binary.h"
+#include "tessera/gen/complex.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/index.h"
+#include "tessera/gen/join.h"
 #include "tessera/gen/scan.h"
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
@@ -68,7 +70,7 @@ void extremes_backward(Backward& b) {
 }  // namespace
 
 // exp(a - b), and 1 where both are the same infinity.
-TS_BODY(exp_difference, "tt", 't', 0, (TS_FLOATS), return exp(select(a == b, T(0), a - b));)
+TS_BODY(exp_difference, "tt", 't', 0, (TS_FLOATS, TS_COMPLEX), return exp(select(a == b, T(0), a - b));)
 TS_OP({
     .schema = "_exp_difference(Tensor self, Tensor other) -> Tensor",
     .kind = Kind::kPointwise,

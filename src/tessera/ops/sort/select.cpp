@@ -1,7 +1,7 @@
 #include "tessera/gen/binary.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/reduce.h"
-#include "tessera/gen/sort.h"
+#include "tessera/gen/view.h"
 #include "tessera/ops/picked.h"
 
 namespace tessera {

@@ -1,5 +1,5 @@
-#include "tessera/gen/sort.h"
 
+#include "tessera/gen/sort.h"
 #include "tessera/ops/picked.h"
 
 namespace tessera {
