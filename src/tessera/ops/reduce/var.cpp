@@ -71,10 +71,22 @@ TensorBase without(const TensorBase& t, const Asked& a) {
   return alias(t, sizes, strides, t.storage_offset());
 }
 
-Spread spread(const Call& c, const Asked& a) {
-  const TensorBase& self = c.tensor(0);
-  TS_CHECK_IMPLEMENTED(!is_complex(self.dtype()), c.op.name, "() of complex numbers");
-  TS_CHECK(is_floating(self.dtype()), c.op.name,
+// The real parts of complex numbers, or the imaginary ones, where they lie.
+TensorBase part(const TensorBase& t, int64_t which) {
+  Dims strides = t.strides();
+  for (int64_t& s : strides) s *= 2;
+  return alias_as(t, real_dtype(t.dtype()), t.sizes(), strides, 2 * t.storage_offset() + which);
+}
+
+Spread spread(const Op& op, const TensorBase& self, const Asked& a) {
+  if (is_complex(self.dtype())) {
+    Spread re = spread(op, part(self, 0), a), im = spread(op, part(self, 1), a);
+    TensorBase mean = new_empty(re.mean.sizes(), self.dtype(), self.device());
+    copy_into(part(mean, 0), re.mean, false);
+    copy_into(part(mean, 1), im.mean, false);
+    return {op::add(re.var, im.var), mean};
+  }
+  TS_CHECK(is_floating(self.dtype()), op.name,
            "(): only support floating point and complex dtypes, got ", self.dtype());
   if (backend_of(self.device()).has_kernel("var_mean")) {
     Dims shape = self.sizes();
@@ -131,15 +143,15 @@ Asked corrected(const Backward& b) { return with_dims(b, b.has(2) ? b.number(2) 
 
 template <Asked (*kAsked)(const Call&)>
 Outputs run_var(const Call& c) {
-  return spread(c, kAsked(c)).var;
+  return spread(c.op, c.tensor(0), kAsked(c)).var;
 }
 template <Asked (*kAsked)(const Call&)>
 Outputs run_std(const Call& c) {
-  return op::_root(spread(c, kAsked(c)).var);
+  return op::_root(spread(c.op, c.tensor(0), kAsked(c)).var);
 }
 template <Asked (*kAsked)(const Call&), bool kRoot>
 Outputs run_both(const Call& c) {
-  Spread s = spread(c, kAsked(c));
+  Spread s = spread(c.op, c.tensor(0), kAsked(c));
   return {kRoot ? op::_root(s.var) : s.var, s.mean};
 }
 template <Asked (*kAsked)(const Backward&)>
