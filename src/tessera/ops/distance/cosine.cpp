@@ -1,3 +1,4 @@
+#include "tessera/gen/linalg.h"
 #include "tessera/gen/binary.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/distance.h"

@@ -1,4 +1,5 @@
 #include "masked.h"
+#include "tessera/gen/linalg.h"
 #include "tessera/gen/binary.h"
 #include "tessera/gen/complex.h"
 #include "tessera/gen/copy.h"
