@@ -13,7 +13,7 @@ namespace tessera::cpu {
 
 namespace {
 
-constexpr int64_t kChunk = 2048;        // elements of a line in registers at a time
+constexpr int64_t kChunk = 2048;         // elements of a line in registers at a time
 constexpr int64_t kSegment = 64 * 1024;  // of a long line, the part one thread takes
 constexpr int64_t kColumns = 128;
 constexpr int64_t kGrain = 16 * 1024;
@@ -71,14 +71,14 @@ TS_INLINE void across(const T* __restrict x, T* __restrict best, I* __restrict a
   }
 }
 
-#define TS_ARG_ISA(isa, target)                                            \
-  template <class T, bool kMax>                                                   \
-  target T extreme_##isa(const T* x, int64_t n, bool* has_nan) {                  \
-    return extreme<T, kMax>(x, n, has_nan);                                \
-  }                                                                               \
-  template <class T, class I, bool kMax>                                          \
-  target void across_##isa(const T* x, T* best, I* at, I k, int64_t cols) {       \
-    across<T, I, kMax>(x, best, at, k, cols);                                     \
+#define TS_ARG_ISA(isa, target)                                             \
+  template <class T, bool kMax>                                             \
+  target T extreme_##isa(const T* x, int64_t n, bool* has_nan) {            \
+    return extreme<T, kMax>(x, n, has_nan);                                 \
+  }                                                                         \
+  template <class T, class I, bool kMax>                                    \
+  target void across_##isa(const T* x, T* best, I* at, I k, int64_t cols) { \
+    across<T, I, kMax>(x, best, at, k, cols);                               \
   }
 TS_ARG_ISA(baseline, )
 TS_ARG_ISA(avx2, TS_TARGET_AVX2)

@@ -49,9 +49,9 @@ T forward(const Sequence<T>& q, T* alpha, int64_t width) {
     T* now = alpha + t * width;
     std::fill_n(now, width, kNever);
     for (int64_t s = 0; s < states; ++s)
-      now[s] = log_sum(before[s], s > 0 ? before[s - 1] : kNever,
-                       q.skips(s) ? before[s - 2] : kNever) +
-               q.log_prob(t, s);
+      now[s] =
+          log_sum(before[s], s > 0 ? before[s - 1] : kNever, q.skips(s) ? before[s - 2] : kNever) +
+          q.log_prob(t, s);
   }
   const T* last = alpha + (q.steps - 1) * width;
   return -log_sum(last[states - 1], states > 1 ? last[states - 2] : kNever, kNever);

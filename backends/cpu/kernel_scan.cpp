@@ -2,10 +2,10 @@
 //
 // Note [The order of a scan]
 // A line is scanned one element after the other, float in double. Sums whose accumulator is wider
-// than the elements (or an integer) are cut into blocks of kBlock: each block's own prefix, begun at
-// zero, is added to the total of the blocks before it. So one long line can be scanned by several
-// threads, and the result is a function of its length alone. Products are not cut: a block's own
-// product may overflow where the line's does not.
+// than the elements (or an integer) are cut into blocks of kBlock: each block's own prefix, begun
+// at zero, is added to the total of the blocks before it. So one long line can be scanned by
+// several threads, and the result is a function of its length alone. Products are not cut: a
+// block's own product may overflow where the line's does not.
 #include <algorithm>
 #include <complex>
 
@@ -96,9 +96,9 @@ struct LogSumExp {
 };
 
 template <class Op, class R>
-inline constexpr bool kBlocked =
-    std::is_same_v<Op, Sum> &&
-    (std::is_same_v<R, int64_t> || !std::is_same_v<typename Wider<R>::type, R>);
+inline constexpr bool kBlocked = std::is_same_v<Op, Sum> &&
+                                 (std::is_same_v<R, int64_t> ||
+                                  !std::is_same_v<typename Wider<R>::type, R>);
 
 template <class A, class R>
 TS_INLINE A widened(R x) {

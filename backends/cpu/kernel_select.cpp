@@ -1,5 +1,5 @@
-// Selections along a dimension by packed keys (packed_keys.h): topk, kthvalue, median, nanmedian and
-// mode.
+// Selections along a dimension by packed keys (packed_keys.h): topk, kthvalue, median, nanmedian
+// and mode.
 //
 // Note [Equal elements]
 // Which of several equal elements is named is open in PyTorch's documentation, and follows from its

@@ -20,7 +20,9 @@ class Overload:
         return self._overloadpacket(*args, **kwargs)
 
     def __repr__(self):
-        return f"<OpOverload(op='{self._overloadpacket._qualified}', overload='{self._overloadname}')>"
+        return (
+            f"<OpOverload(op='{self._overloadpacket._qualified}', overload='{self._overloadname}')>"
+        )
 
 
 class OverloadPacket:

@@ -141,12 +141,11 @@ TEST(RandomTest, ASeedGivesTheSameNumbersAgain) {
   Dims size{1000};
   for (Device d : {Device{}, test_gpu()}) {
     manual_seed(11);
-    Tensor a = rand(size.span(), nullptr, DType::kFloat32, std::nullopt, d),
-           b = randn(size.span(), nullptr, DType::kFloat32, std::nullopt, d);
+    Tensor a = rand(size.span(), DType::kFloat32, d), b = randn(size.span(), DType::kFloat32, d);
     manual_seed(11);
-    EXPECT_EQ(bytes(rand(size.span(), nullptr, DType::kFloat32, std::nullopt, d)), bytes(a));
-    EXPECT_EQ(bytes(randn(size.span(), nullptr, DType::kFloat32, std::nullopt, d)), bytes(b));
-    EXPECT_NE(bytes(rand(size.span(), nullptr, DType::kFloat32, std::nullopt, d)), bytes(a));
+    EXPECT_EQ(bytes(rand(size.span(), DType::kFloat32, d)), bytes(a));
+    EXPECT_EQ(bytes(randn(size.span(), DType::kFloat32, d)), bytes(b));
+    EXPECT_NE(bytes(rand(size.span(), DType::kFloat32, d)), bytes(a));
     double mean = 0, square = 0;
     for (double v : values(b)) mean += v / 1000, square += v * v / 1000;
     EXPECT_NEAR(mean, 0, 0.2);

@@ -123,8 +123,12 @@ def test_trapezoid(dim):
     y, x = rng.standard_normal((4, 5)), np.sort(rng.standard_normal((4, 5)), dim)
     ty, tx = torch.tensor(y.tolist()), torch.tensor(x.tolist())
     trapezoid = getattr(np, "trapezoid", None) or np.trapz
-    assert np.allclose(array(torch.trapezoid(ty, tx, dim=dim)), trapezoid(y, x, axis=dim), atol=1e-5)
-    assert np.allclose(array(torch.trapz(ty, dx=0.5, dim=dim)), trapezoid(y, dx=0.5, axis=dim), atol=1e-5)
+    assert np.allclose(
+        array(torch.trapezoid(ty, tx, dim=dim)), trapezoid(y, x, axis=dim), atol=1e-5
+    )
+    assert np.allclose(
+        array(torch.trapz(ty, dx=0.5, dim=dim)), trapezoid(y, dx=0.5, axis=dim), atol=1e-5
+    )
     whole = torch.cumulative_trapezoid(ty, tx, dim=dim).select(dim, -1)
     assert np.allclose(array(whole), trapezoid(y, x, axis=dim), atol=1e-5)
 

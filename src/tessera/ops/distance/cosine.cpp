@@ -1,7 +1,7 @@
-#include "tessera/gen/linalg.h"
 #include "tessera/gen/binary.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/distance.h"
+#include "tessera/gen/linalg.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/view.h"
@@ -46,8 +46,9 @@ TS_OP({
 });
 
 TS_OP({
-    .schema = "nn.functional.normalize(Tensor input, float p=2.0, int[1] dim=1, float eps=1e-12) -> "
-              "Tensor",
+    .schema =
+        "nn.functional.normalize(Tensor input, float p=2.0, int[1] dim=1, float eps=1e-12) -> "
+        "Tensor",
     .doc = "The vectors along a dimension divided by their p-norm, or by eps where that is larger.",
     .example = "torch.nn.functional.normalize(torch.tensor([[3.0, 4.0]]))",
     .forms = kFunction | kOut,

@@ -35,8 +35,8 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase in[] = {op::contiguous(c.tensor(0)), op::contiguous(c.tensor(1))};
-      TensorBase out = new_empty({in[0].size(0), in[0].size(1), in[1].size(1)}, in[0].dtype(),
-                                 in[0].device());
+      TensorBase out =
+          new_empty({in[0].size(0), in[0].size(1), in[1].size(1)}, in[0].dtype(), in[0].device());
       const double p = c.number(2);
       if (out.numel() > 0) launch("cdist", {&out, 1}, in, {}, {&p, 1});
       return out;
@@ -94,8 +94,7 @@ TS_OP({
           TensorBase ratio =
               op::masked_fill(op::div(b.grad, b.result), op::eq(b.result, 0), Scalar(0));
           auto gradient = [&](const TensorBase& r, const TensorBase& a, const TensorBase& other) {
-            return op::sub(op::mul(a, op::sum(r, std::span(&last, 1), true)),
-                           op::matmul(r, other));
+            return op::sub(op::mul(a, op::sum(r, std::span(&last, 1), true)), op::matmul(r, other));
           };
           if (b.wants(0)) b.set(0, gradient(ratio, x1, x2));
           if (b.wants(1)) b.set(1, gradient(op::transpose(ratio, -2, -1), x2, x1));
@@ -119,12 +118,13 @@ TS_OP({
       TS_CHECK(a.size(-1) == b.size(-1),
                "X1 and X2 must have the same number of columns. X1: ", a.size(-1),
                " X2: ", b.size(-1));
-      TS_CHECK(is_floating(a.dtype()), "cdist only supports floating-point dtypes, X1 got: ",
-               a.dtype());
-      TS_CHECK(is_floating(b.dtype()), "cdist only supports floating-point dtypes, X2 got: ",
+      TS_CHECK(is_floating(a.dtype()),
+               "cdist only supports floating-point dtypes, X1 got: ", a.dtype());
+      TS_CHECK(is_floating(b.dtype()),
+               "cdist only supports floating-point dtypes, X2 got: ", b.dtype());
+      TS_CHECK(a.dtype() == b.dtype(),
+               "expected X1 and X2 to have the same dtype, but got: ", a.dtype(), " and ",
                b.dtype());
-      TS_CHECK(a.dtype() == b.dtype(), "expected X1 and X2 to have the same dtype, but got: ",
-               a.dtype(), " and ", b.dtype());
       check_same_device(c.op, c.args);
       const double p = c.number(2);
       TS_CHECK(p >= 0, "cdist only supports non-negative p values");

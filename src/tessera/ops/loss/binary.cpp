@@ -1,5 +1,5 @@
-#include "reduction.h"
 #include "tessera/gen/binary.h"
+#include "reduction.h"
 #include "tessera/gen/bitwise.h"
 #include "tessera/gen/loss.h"
 #include "tessera/gen/reduce.h"
@@ -86,9 +86,7 @@ TS_OP({
     .body = &neg_log_sigmoid_body,
     .saves = "self",
     .backward =
-        [](Backward& b) {
-          b.set(0, op::neg(op::mul(b.grad, op::sigmoid(op::neg(b.tensor(0))))));
-        },
+        [](Backward& b) { b.set(0, op::neg(op::mul(b.grad, op::sigmoid(op::neg(b.tensor(0)))))); },
 });
 
 // (1 - t) x + log(1 + exp(-x)).
@@ -179,13 +177,12 @@ TS_OP({
       const TensorBase &x = c.tensor(0), &t = c.tensor(1);
       const bool batch = !c.has(2) && !c.has(3) && c.text(4) == "batchmean";
       const Reduction how = batch ? Reduction::kSum : reduction_of(c, 2, 3, 4);
-      TensorBase losses = c.flag(5) ? op::mul(op::exp(t), op::sub(t, x))
-                                    : op::sub(op::xlogy(t, t), op::mul(t, x));
+      TensorBase losses =
+          c.flag(5) ? op::mul(op::exp(t), op::sub(t, x)) : op::sub(op::xlogy(t, t), op::mul(t, x));
       TensorBase out = reduced(losses, how);
       return batch && x.dim() > 0 ? op::div(out, Scalar(x.size(0))) : out;
     },
-    .samples = {{"T(3, 4), P(3, 4)"},
-                {"T(3, 4), T(3, 4), reduction='batchmean', log_target=True"}},
+    .samples = {{"T(3, 4), P(3, 4)"}, {"T(3, 4), T(3, 4), reduction='batchmean', log_target=True"}},
 });
 
 }  // namespace tessera

@@ -29,8 +29,8 @@ Shapes checked(const Call& c) {
            "Long, Int; but got ",
            targets.dtype(), " instead");
   TS_CHECK(log_probs.numel() > 0, "log_probs tensor must not be empty");
-  Shapes s{log_probs.size(0), log_probs.size(1), log_probs.size(2), 0, input_lengths,
-           target_lengths};
+  Shapes s{log_probs.size(0), log_probs.size(1), log_probs.size(2), 0,
+           input_lengths,     target_lengths};
   TS_CHECK(0 <= blank && blank < s.classes, "blank must be in label range");
   TS_CHECK(input_lengths.ndim() == s.batch, "input_lengths must be of size batch_size");
   TS_CHECK(target_lengths.ndim() == s.batch, "target_lengths must be of size batch_size");
@@ -66,7 +66,8 @@ Dims kernel_ints(int64_t blank, bool zero_infinity, const Dims& inputs, const Di
 // Losses of each sequence, and the forward sums that the gradient needs.
 TS_OP({
     .schema = "_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] "
-              "target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor neg_log_likelihood, Tensor log_alpha)",
+              "target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor "
+              "neg_log_likelihood, Tensor log_alpha)",
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
@@ -83,9 +84,9 @@ TS_OP({
     .saves = "log_probs targets result log_alpha",
     .backward =
         [](Backward& b) {
-          b.set(0, op::_ctc_loss_backward(b.grad, b.tensor(0), b.tensor(1), b.results[0],
-                                          b.results[1], b.args[2].ints, b.args[3].ints,
-                                          b.integer(4), b.flag(5)));
+          b.set(0,
+                op::_ctc_loss_backward(b.grad, b.tensor(0), b.tensor(1), b.results[0], b.results[1],
+                                       b.args[2].ints, b.args[3].ints, b.integer(4), b.flag(5)));
         },
 });
 
@@ -106,8 +107,7 @@ TS_OP({
     },
     .backward =
         [](Backward&) {
-          raise(ErrorKind::kRuntime,
-                "the derivative for '_ctc_loss_backward' is not implemented.");
+          raise(ErrorKind::kRuntime, "the derivative for '_ctc_loss_backward' is not implemented.");
         },
 });
 
@@ -161,11 +161,12 @@ TS_OP({
     .example = "torch.nn.functional.ctc_loss(torch.zeros(4, 1, 3), torch.tensor([[1, 2]]), "
                "torch.tensor([4]), torch.tensor([2]))",
     .forms = kFunction,
-    .run = [](const Call& c) {
-      TS_CHECK(is_integral(c.tensor(2).dtype(), false), "input_lengths must be integral");
-      TS_CHECK(is_integral(c.tensor(3).dtype(), false), "target_lengths must be integral");
-      return ctc(c, host_ints(c.tensor(2)), host_ints(c.tensor(3)));
-    },
+    .run =
+        [](const Call& c) {
+          TS_CHECK(is_integral(c.tensor(2).dtype(), false), "input_lengths must be integral");
+          TS_CHECK(is_integral(c.tensor(3).dtype(), false), "target_lengths must be integral");
+          return ctc(c, host_ints(c.tensor(2)), host_ints(c.tensor(3)));
+        },
 });
 
 }  // namespace tessera

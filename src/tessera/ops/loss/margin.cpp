@@ -188,9 +188,7 @@ TS_OP({
       TensorBase counts = op::eq(op::cumsum(op::lt(t, 0), 1), 0);  // before the first -1
       t = op::where(counts, t, op::zeros_like(t));
       TensorBase weight = op::_to_dtype(counts, x.dtype());
-      TensorBase is_label =
-          op::gt(op::scatter_add(op::zeros_like(x), 1, t, weight),
-                 0);
+      TensorBase is_label = op::gt(op::scatter_add(op::zeros_like(x), 1, t, weight), 0);
       // [N, labels, classes]
       TensorBase z = op::sub(op::unsqueeze(x, 1), op::unsqueeze(op::gather(x, 1, t), 2));
       z = op::mul(op::relu(op::add(z, 1)), op::unsqueeze(weight, 2));

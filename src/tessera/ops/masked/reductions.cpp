@@ -1,9 +1,9 @@
 #include "masked.h"
-#include "tessera/gen/linalg.h"
 #include "tessera/gen/binary.h"
 #include "tessera/gen/complex.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
+#include "tessera/gen/linalg.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/sort.h"
 #include "tessera/gen/unary.h"
@@ -20,8 +20,7 @@ bool keeps(const Call& c, int arg) { return c.has(arg) && c.flag(arg); }
 
 // How many elements count along the dimensions.
 TensorBase count(const TensorBase& input, const TensorBase& mask, const Dims& dims, bool keepdim) {
-  TensorBase m = mask.defined() ? full_mask(input, mask)
-                                : op::ones_like(input, DType::kBool);
+  TensorBase m = mask.defined() ? full_mask(input, mask) : op::ones_like(input, DType::kBool);
   return op::sum(m, dims.span(), keepdim);
 }
 
@@ -29,8 +28,8 @@ Outputs extreme(const Call& c, bool largest) {
   const TensorBase& x = c.tensor(0);
   const Dims dims = masked_dims(c, 1);
   TensorBase in = masked_input(x, c.maybe(4), largest ? Fill::kLowest : Fill::kHighest);
-  TensorBase out = largest ? op::amax(in, dims.span(), keeps(c, 2))
-                           : op::amin(in, dims.span(), keeps(c, 2));
+  TensorBase out =
+      largest ? op::amax(in, dims.span(), keeps(c, 2)) : op::amin(in, dims.span(), keeps(c, 2));
   return converted(out, c.dtype(3, x.dtype()));
 }
 Outputs position(const Call& c, bool largest) {
@@ -38,8 +37,7 @@ Outputs position(const Call& c, bool largest) {
   TensorBase in = masked_input(x, c.maybe(4), largest ? Fill::kLowest : Fill::kHighest);
   std::optional<int64_t> dim;
   if (c.has(1)) dim = c.integer(1);
-  TensorBase out =
-      largest ? op::argmax(in, dim, keeps(c, 2)) : op::argmin(in, dim, keeps(c, 2));
+  TensorBase out = largest ? op::argmax(in, dim, keeps(c, 2)) : op::argmin(in, dim, keeps(c, 2));
   return converted(out, c.dtype(3, x.dtype()));
 }
 
@@ -95,8 +93,7 @@ TS_OP({
       TensorBase x = masked_input(c.tensor(0), c.maybe(4), Fill::kOne);
       x = converted(x, summed_dtype(c));
       const Dims dims = masked_dims(c, 1);
-      for (size_t i = dims.size(); i-- > 0;)
-        x = op::prod(x, dims[i], keeps(c, 2), x.dtype());
+      for (size_t i = dims.size(); i-- > 0;) x = op::prod(x, dims[i], keeps(c, 2), x.dtype());
       return x;
     },
     .samples = {{"T(3, 4), mask=B(3, 4)"}, {"T(3, 4), 1, mask=B(4)"}},
@@ -115,8 +112,8 @@ TS_OP({
                      c.has(3) ? "Optional" : "Input",
                      " dtype must be either a floating point or complex dtype. Got: ", dtype);
       const Dims dims = masked_dims(c, 1);
-      TensorBase total = op::sum(masked_input(x, c.maybe(4), Fill::kZero), dims.span(),
-                                 keeps(c, 2), dtype);
+      TensorBase total =
+          op::sum(masked_input(x, c.maybe(4), Fill::kZero), dims.span(), keeps(c, 2), dtype);
       return op::div(total, count(x, c.maybe(4), dims, keeps(c, 2)));
     },
     .samples = {{"T(3, 4), mask=B(3, 4)"}, {"T(3, 4), 0"}},

@@ -20,8 +20,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       const TensorBase& self = c.tensor(0);
       TS_CHECK(!is_complex(self.dtype()), "nansum does not support complex inputs");
-      const DType out =
-          c.dtype(3, is_integral(self.dtype(), true) ? DType::kInt64 : self.dtype());
+      const DType out = c.dtype(3, is_integral(self.dtype(), true) ? DType::kInt64 : self.dtype());
       std::optional<std::span<const int64_t>> dims;
       if (c.has(1)) dims = c.args[1].ints;
       if (is_integral(self.dtype(), true)) return op::sum(self, dims, c.flag(2), out);
@@ -36,8 +35,7 @@ TS_OP({
     .backward =
         [](Backward& b) {
           const Dims& shape = b.shape(0);
-          TensorBase g =
-              with_reduced_dims(b.grad, dims_of(b, 1, shape.ndim()), b.flag(2), shape);
+          TensorBase g = with_reduced_dims(b.grad, dims_of(b, 1, shape.ndim()), b.flag(2), shape);
           const TensorBase& x = b.tensor(0);
           b.set(0, op::mul(op::expand(g, shape.span()), op::eq(x, x)));
         },

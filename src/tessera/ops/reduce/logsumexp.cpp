@@ -11,8 +11,7 @@
 namespace tessera {
 
 // The largest element, or 0 where that is infinite: what is subtracted before exponentials.
-TS_BODY(finite_or_zero, "t", 't', 0, (TS_FLOATS),
-        return select(isinf(a), T(0), a);)
+TS_BODY(finite_or_zero, "t", 't', 0, (TS_FLOATS), return select(isinf(a), T(0), a);)
 TS_OP({
     .schema = "_finite_or_zero(Tensor self) -> Tensor",
     .kind = Kind::kPointwise,

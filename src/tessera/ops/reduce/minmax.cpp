@@ -72,8 +72,7 @@ Outputs position(const char* kernel, const Call& c) {
                  "(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
                  "reduction dim with the 'dim' argument.");
   const Dims flat{self.numel()};
-  TensorBase at =
-      extremes(kernel, c.op, op::reshape(self, flat.span()), 0, false, false).indices;
+  TensorBase at = extremes(kernel, c.op, op::reshape(self, flat.span()), 0, false, false).indices;
   const Dims ones(static_cast<size_t>(keepdim ? self.dim() : 0), 1);
   return op::reshape(at, ones.span());
 }

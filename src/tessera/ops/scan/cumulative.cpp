@@ -70,7 +70,8 @@ void extremes_backward(Backward& b) {
 }  // namespace
 
 // exp(a - b), and 1 where both are the same infinity.
-TS_BODY(exp_difference, "tt", 't', 0, (TS_FLOATS, TS_COMPLEX), return exp(select(a == b, T(0), a - b));)
+TS_BODY(exp_difference, "tt", 't', 0, (TS_FLOATS, TS_COMPLEX),
+        return exp(select(a == b, T(0), a - b));)
 TS_OP({
     .schema = "_exp_difference(Tensor self, Tensor other) -> Tensor",
     .kind = Kind::kPointwise,

@@ -126,9 +126,8 @@ TS_OP({
       check_no_bool(c.op, y);
       const int64_t dim = wrap_dim(c.integer(2), y.dim());
       Pairs p = neighbours(y, dim);
-      Scalar half = c.scalar(1).is_complex()
-                        ? Scalar(c128(c.scalar(1).d / 2, c.scalar(1).im / 2))
-                        : Scalar(c.scalar(1).to_double() / 2);
+      Scalar half = c.scalar(1).is_complex() ? Scalar(c128(c.scalar(1).d / 2, c.scalar(1).im / 2))
+                                             : Scalar(c.scalar(1).to_double() / 2);
       return op::cumsum(op::mul(op::add(p.left, p.right), half), dim);
     },
     .samples = {{"T(3, 4)"}, {"T(3, 4), dx=0.5, dim=0"}},

@@ -81,9 +81,7 @@ TS_OP({
     },
     .saves = "indices",
     .backward =
-        [](Backward& b) {
-          b.set(0, to_where_picked(b, b.grad, b.results[1], b.integer(2), true));
-        },
+        [](Backward& b) { b.set(0, to_where_picked(b, b.grad, b.results[1], b.integer(2), true)); },
     .samples = {{"T(3, 6), 2"}, {"T(3, 4), 3, 0, False"}, {"T(), 1"}, {"T(3, 4), 0"}},
 });
 

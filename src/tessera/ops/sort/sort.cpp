@@ -20,8 +20,9 @@ Outputs sorted(const TensorBase& self, int64_t dim, bool descending) {
 }  // namespace
 
 TS_OP({
-    .schema = "sort(Tensor self, int dim=-1, bool descending=False, *, bool? stable=None) -> (Tensor "
-              "values, Tensor indices)",
+    .schema =
+        "sort(Tensor self, int dim=-1, bool descending=False, *, bool? stable=None) -> (Tensor "
+        "values, Tensor indices)",
     .doc = "The elements along a dimension in ascending or descending order, and where each was. "
            "Equal elements keep their order, whether stable is asked for or not; NaN counts as the "
            "largest.",
@@ -31,9 +32,7 @@ TS_OP({
     .run = [](const Call& c) { return sorted(c.tensor(0), c.integer(1), c.flag(2)); },
     .saves = "indices",
     .backward =
-        [](Backward& b) {
-          b.set(0, to_where_picked(b, b.grad, b.results[1], b.integer(1), true));
-        },
+        [](Backward& b) { b.set(0, to_where_picked(b, b.grad, b.results[1], b.integer(1), true)); },
     .samples = {{"T(3, 4)"}, {"T(3, 4), 0, True"}, {"T(2, 3, 4), 1"}, {"T()"}, {"T(0, 3)"}},
 });
 
@@ -43,9 +42,7 @@ TS_OP({
     .doc = "Where the elements along a dimension are, in the order of their values.",
     .example = "torch.argsort(torch.tensor([3.0, 1.0, 2.0]))",
     .forms = kFunction | kMethod | kOut,
-    .run = [](const Call& c) -> Outputs {
-      return sorted(c.tensor(0), c.integer(1), c.flag(2))[1];
-    },
+    .run = [](const Call& c) -> Outputs { return sorted(c.tensor(0), c.integer(1), c.flag(2))[1]; },
     .not_differentiable = true,
     .samples = {{"T(3, 4)"}, {"T(3, 4), 0, True"}, {"T()"}},
 });

@@ -53,8 +53,8 @@ TS_OP({
         w = w.defined() ? op::mul(w, c.tensor(3)) : c.tensor(3);
       }
       auto weighted = [&](const TensorBase& t) { return w.defined() ? op::mul(t, w) : t; };
-      TensorBase total = w.defined() ? op::sum(w)
-                                     : op::full({}, Scalar(n), DType::kInt64, self.device());
+      TensorBase total =
+          w.defined() ? op::sum(w) : op::full({}, Scalar(n), DType::kInt64, self.device());
       TS_CHECK(!w.defined() || !host_scalar(total).is_zero(),
                "cov(): weights sum to zero, can't be normalized");
       TensorBase mean = op::div(op::sum(weighted(x), std::span(&one, 1)), total);

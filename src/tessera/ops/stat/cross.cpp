@@ -24,8 +24,7 @@ TS_OP({
       const TensorBase& a = c.tensor(0);
       const TensorBase& b = c.tensor(1);
       check_same_device(c.op, c.args);
-      TS_CHECK(a.dim() == b.dim(),
-               "linalg.cross: inputs must have the same number of dimensions.");
+      TS_CHECK(a.dim() == b.dim(), "linalg.cross: inputs must have the same number of dimensions.");
       const int64_t given = c.integer(2);
       wrap_dim(given, a.dim());
       TS_CHECK(a.dim() > 0 && a.size(given) == 3 && b.size(given) == 3,

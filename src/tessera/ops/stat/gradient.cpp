@@ -80,13 +80,13 @@ TensorBase unevenly(const TensorBase& x, int64_t d, const TensorBase& at, int64_
   TensorBase dx = op::sub(part(at, 0, 1, 0), part(at, 0, 0, -1));
   auto shaped = [&](const TensorBase& t) { return op::reshape(t, shape.span()); };
   // Weights of three neighbours whose distances are p and q, for the slope at the middle one.
-  auto weights = [&](const TensorBase& p, const TensorBase& q, TensorBase (&w)[3]) {
+  auto weights = [&](const TensorBase& p, const TensorBase& q, TensorBase(&w)[3]) {
     TensorBase sum = op::add(p, q);
     w[0] = shaped(op::neg(op::div(q, op::mul(p, sum))));
     w[1] = shaped(op::div(op::sub(q, p), op::mul(p, q)));
     w[2] = shaped(op::div(p, op::mul(q, sum)));
   };
-  auto weighted = [&](const TensorBase (&w)[3], const TensorBase& a, const TensorBase& b,
+  auto weighted = [&](const TensorBase(&w)[3], const TensorBase& a, const TensorBase& b,
                       const TensorBase& c) {
     return op::add(op::add(op::mul(w[0], a), op::mul(w[1], b)), op::mul(w[2], c));
   };
@@ -99,7 +99,7 @@ TensorBase unevenly(const TensorBase& x, int64_t d, const TensorBase& at, int64_
     after = op::div(op::sub(part(x, d, -1, 0), part(x, d, -2, -1)), shaped(part(dx, 0, -1, 0)));
   } else {
     // The same at an end: p is the distance at the end, q the next.
-    auto end = [&](const TensorBase& p, const TensorBase& q, TensorBase (&v)[3]) {
+    auto end = [&](const TensorBase& p, const TensorBase& q, TensorBase(&v)[3]) {
       TensorBase sum = op::add(p, q);
       v[0] = shaped(op::neg(op::div(op::add(op::mul(p, 2), q), op::mul(p, sum))));
       v[1] = shaped(op::div(sum, op::mul(p, q)));
@@ -141,8 +141,8 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       const TensorBase& self = c.tensor(0);
       std::span<const double> dx = c.floats(1);
-      const Dims dims = checked_dims(self, c.has(2), given_dims(c),
-                                     static_cast<int64_t>(dx.size()), c.integer(3));
+      const Dims dims = checked_dims(self, c.has(2), given_dims(c), static_cast<int64_t>(dx.size()),
+                                     c.integer(3));
       std::vector<TensorBase> out;
       for (size_t i = 0; i < dims.size(); ++i)
         out.push_back(evenly(self, dims[i], Scalar(dx[dx.size() == 1 ? 0 : i]), c.integer(3)));
@@ -159,8 +159,8 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       const TensorBase& self = c.tensor(0);
       std::span<const TensorBase> at = c.tensors(1);
-      const Dims dims = checked_dims(self, c.has(2), given_dims(c),
-                                     static_cast<int64_t>(at.size()), c.integer(3));
+      const Dims dims = checked_dims(self, c.has(2), given_dims(c), static_cast<int64_t>(at.size()),
+                                     c.integer(3));
       std::vector<TensorBase> out;
       for (size_t i = 0; i < dims.size(); ++i)
         out.push_back(unevenly(self, dims[i], at[at.size() == 1 ? 0 : i], c.integer(3)));

@@ -25,11 +25,10 @@ TensorBase quantiles(const Call& c, const TensorBase& q, bool skip_nan) {
            "() q tensor must be same dtype as the input tensor");
   TS_CHECK(self.device() == q.device(), c.op.name,
            "() q tensor must be on the same device as the input tensor");
-  TS_CHECK(how == "linear" || how == "lower" || how == "higher" || how == "midpoint" ||
-               how == "nearest",
-           c.op.name,
-           "() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ",
-           how);
+  TS_CHECK(
+      how == "linear" || how == "lower" || how == "higher" || how == "midpoint" || how == "nearest",
+      c.op.name,
+      "() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", how);
 
   TensorBase x = self;
   const bool keepdim = c.flag(3);
@@ -73,8 +72,8 @@ TensorBase quantiles(const Call& c, const TensorBase& q, bool skip_nan) {
   TensorBase below = op::_to_dtype(ranks, DType::kInt64);
   TensorBase values = op::gather(sorted, -1, below);
   if (how == "linear" || how == "midpoint") {
-    TensorBase weights =
-        how == "midpoint" ? op::full({}, Scalar(0.5), q.dtype(), q.device()) : op::sub(ranks, below);
+    TensorBase weights = how == "midpoint" ? op::full({}, Scalar(0.5), q.dtype(), q.device())
+                                           : op::sub(ranks, below);
     TensorBase above = op::_to_dtype(op::ceil(ranks), DType::kInt64);
     values = op::lerp(values, op::gather(sorted, -1, above), weights);
   }
@@ -82,8 +81,8 @@ TensorBase quantiles(const Call& c, const TensorBase& q, bool skip_nan) {
   if (q.dim() == 0) return op::reshape(values, shape.span());
   Dims out{values.size(-1)};
   for (int64_t n : shape) out.push_back(n);
-  TensorBase first = values.dim() > 1 ? op::movedim(values, detail::one_int<-1>, detail::one_int<0>)
-                                      : values;
+  TensorBase first =
+      values.dim() > 1 ? op::movedim(values, detail::one_int<-1>, detail::one_int<0>) : values;
   return op::reshape(first, out.span());
 }
 
@@ -116,8 +115,10 @@ TS_OP({
     .example = "torch.quantile(torch.tensor([1.0, 2.0, 3.0, 4.0]), 0.5)",
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) { return by_number(c, false); },
-    .samples = {{"T(3, 5), 0.3"}, {"T(3, 5), 0.6, 0, True"}, {"T(3, 5), 0.4, 1, "
-                                                               "interpolation='lower'"}},
+    .samples = {{"T(3, 5), 0.3"},
+                {"T(3, 5), 0.6, 0, True"},
+                {"T(3, 5), 0.4, 1, "
+                 "interpolation='lower'"}},
 });
 TS_OP({
     .schema = "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str "
