@@ -225,6 +225,9 @@ Status run_group(Exec exec, const GroupProgram* program) {
   for (int i = 0; i < program->num_instrs; ++i)
     if (program->instrs[i].cls >= RegClass::kC64 || program->instrs[i].result_cls >= RegClass::kC64)
       return fail(Code::kUnsupported, "complex numbers are not implemented for CUDA");
+  for (int i = 0; i < program->num_instrs; ++i)
+    if (const PointwiseBody* b = program->instrs[i].body; b && std::strstr(b->text, "special::"))
+      return fail(Code::kUnsupported, "%s is not implemented for CUDA", b->name);
   return with(exec.device,
               [&](Device& d) { return run_group_on(d, stream_of(d, exec.stream), *program); });
 }

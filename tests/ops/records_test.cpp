@@ -39,7 +39,7 @@ TEST(RecordsTest, SchemasParseToWhatTheySay) {
 
 TEST(RecordsTest, EachHasItsDocumentation) {
   for (const Op* op : all_ops()) {
-    if (internal(*op)) continue;
+    if (internal(*op) || find_ops(op->name)[0] != op) continue;  // overloads share the first one's
     EXPECT_NE(std::string(op->record->doc), "") << op->name;
     EXPECT_NE(std::string(op->record->example), "") << op->name;
   }

@@ -125,7 +125,17 @@ class Arguments:
         def collect(*args, **kwargs):
             return args, kwargs
 
-        scope = {"T": T, "P": P, "U": U, "C": C, "B": B, "I": indices, "torch": torch}
+        class OnDevice:
+            """torch, but for tensors written out in a sample, which go to the device."""
+
+            def __getattr__(self, name):
+                return getattr(torch, name)
+
+            @staticmethod
+            def tensor(*args, **kwargs):
+                return torch.tensor(*args, **kwargs).to(device)
+
+        scope = {"T": T, "P": P, "U": U, "C": C, "B": B, "I": indices, "torch": OnDevice()}
         scope.update(V=V, collect=collect)
         self.args, self.kwargs = eval(f"collect({text})", scope)
         self.applies = layout == "contiguous" or any(changed)
