@@ -378,4 +378,7 @@ def __dir__():
 
 
 globals().update(functions("nn.functional"))
+TYPE_CHECKING = False  # true for type checkers, which know the name
+if TYPE_CHECKING:
+    from .._nn_functional_ops import *  # noqa: F403
 __getattr__ = module_getattr(__name__)
