@@ -58,7 +58,7 @@ def expand_as(self, other):
 
 @overridable
 def type_as(self, other):
-    return self.to(other.dtype)
+    return self.to(other.device, other.dtype)
 
 
 @overridable
@@ -118,6 +118,12 @@ def is_pinned(self, device=None):
 @overridable
 def is_inference(self):
     return False
+
+
+@overridable
+def is_nonzero(self):
+    """Is its only element not zero?"""
+    return bool(self)
 
 
 @overridable

@@ -404,3 +404,32 @@ def test_the_packages_version():
     assert (
         re.search(r'(?m)^version = "(.*)"', project.read_text()).group(1) == torch.version.tessera
     )
+
+
+def test_import_loads_little():
+    import subprocess
+
+    code = "import sys, tessera; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    heavy = (
+        "numpy typing inspect ctypes re ast difflib pickle tempfile multiprocessing tessera.cuda"
+    )
+    assert not set(heavy.split()) & set(loaded.split())
+
+
+def test_import_costs_little():
+    """Processor time, so that a busy machine does not count, beyond that of Python itself."""
+    import os
+    import resource
+    import subprocess
+
+    # Compiled files are kept, as they are for users.
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+    def cost(code):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", code], check=True, env=kept)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    assert min(cost("import tessera") for _ in range(5)) - min(cost("") for _ in range(5)) < 0.05

@@ -288,6 +288,41 @@ def test_data_parallel(device):
     wrapped = nn.DataParallel(net, device_ids=[0] if device == "cuda" else None)
     if device == "cpu" and wrapped.device_ids:
         pytest.skip("a cuda device is here, the test is for machines without")
-    out = wrapped(torch.ones(1, 2))
+    with operators_may_be_missing():
+        out = wrapped(torch.ones(1, 2))
     assert out.device.type == device
     assert list(wrapped.state_dict()) == ["module.weight", "module.bias"]
+
+
+def test_data_parallel_over_two_devices(accelerator):
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two cuda devices")
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lin = nn.Linear(3, 2)
+            self.register_buffer("scale", torch.tensor(2.0))
+
+        def forward(self, x, add=0):
+            out = self.lin(x) * self.scale + add
+            return {"out": out, "rows": (out.sum(1), x.device.index)[0]}
+
+    with operators_may_be_missing():
+        torch.manual_seed(0)
+        net = Net().cuda()
+        x = filled(5, 3).cuda()
+        both = nn.DataParallel(net, device_ids=[0, 1])
+        got = both(x, add=1)
+        wanted = net(x, add=1)
+        assert got["out"].device == x.device and got["out"].shape == (5, 2)
+        assert got["out"].flatten().tolist() == pytest.approx(wanted["out"].flatten().tolist())
+        assert got["rows"].tolist() == pytest.approx(wanted["rows"].tolist())
+        got["out"].sum().backward()
+        grad = net.lin.weight.grad.flatten().tolist()
+        net.zero_grad()
+        wanted["out"].sum().backward()
+        assert grad == pytest.approx(net.lin.weight.grad.flatten().tolist())
+        assert both(x[:1])["out"].shape == (1, 2)
+        with pytest.raises(RuntimeError, match="must have its parameters and buffers on device"):
+            nn.DataParallel(Net(), device_ids=[0, 1])(x)

@@ -1,5 +1,6 @@
 """Loading by worker processes: results, seeds, errors, deaths."""
 
+import gc
 import os
 import signal
 import time
@@ -236,3 +237,49 @@ def test_prefetching():
     time.sleep(0.3)
     assert made.value <= 4
     del batches
+
+
+class Mixed(Counting):
+    """Tensors above and below the size from which memory is shared."""
+
+    def __getitem__(self, i):
+        large = torch.full((300, 100), float(i))
+        return {
+            "large": large,
+            "turned": large[:, :80].t(),
+            "small": torch.tensor([i]),
+            "narrow": large.to(torch.bfloat16),
+            "whole": torch.full((40_000,), i),
+            "flags": torch.full((100_000,), i % 2).to(torch.bool),
+            "same": [large, large],
+            "empty": torch.empty(0, 5),
+        }
+
+
+def open_files():
+    """How many, without those of what only the collector still knows."""
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_tensors_of_all_kinds():
+    before = open_files()
+    kept = list(DataLoader(Mixed(6), None, num_workers=2))
+    assert open_files() <= before
+    for i, got in enumerate(kept):
+        for key, value in Mixed(6)[i].items():
+            pairs = zip(got[key], value) if isinstance(value, list) else [(got[key], value)]
+            for a, b in pairs:
+                assert a.dtype == b.dtype and a.shape == b.shape and a.tolist() == b.tolist()
+    kept[0]["large"].fill_(-1)
+    assert kept[1]["large"][0, 0].item() == 1 and kept[0]["large"][0, 0].item() == -1
+
+
+class Many(Counting):
+    def __getitem__(self, i):
+        return [torch.full((20_000,), float(k)) for k in range(260)]
+
+
+def test_more_tensors_than_descriptors_go_at_once():
+    (got,) = DataLoader(Many(1), None, num_workers=1)
+    assert [t[-1].item() for t in got] == [float(k) for k in range(260)]

@@ -7,6 +7,8 @@ import argparse
 import pathlib
 import re
 
+from stubs import stub_files
+
 STRING = r'"(?:[^"\\]|\\.)*"'
 FORMS = {"kFunction": 1, "kMethod": 2, "kInplace": 4, "kOut": 8}
 DEFAULT_FORMS = 3
@@ -30,36 +32,13 @@ CPP_TYPES = {
     "layout": ("int64_t", "std::optional<int64_t>"),
     "Generator": ("Mt19937Generator*", "Mt19937Generator*"),
 }
-PY_TYPES = {
-    "Tensor": "Tensor",
-    "Tensor|Scalar": "Tensor | Number",
-    "Scalar": "Number",
-    "Number": "Number",
-    "int": "int",
-    "float": "float",
-    "bool": "bool",
-    "int[]": "Sequence[int]",
-    "int[1]": "int | Sequence[int]",
-    "int...": "int | Sequence[int]",
-    "Tensor[]": "Sequence[Tensor]",
-    "Tensor...": "Tensor | Sequence[Tensor]",
-    "dtype": "dtype",
-    "device": "device | str | int",
-    "str": "str",
-    "float[]": "Sequence[float]",
-    "Tensor?[]": "Sequence[Tensor | None]",
-    "memory_format": "memory_format",
-    "layout": "layout",
-    "Generator": "Generator",
-}
-# What a call returns where it is no single tensor: in C++, in C++'s face, in Python.
 RESULTS = {
-    "Tensor": ("TensorBase", "Tensor", "Tensor"),
-    "Tensor[]": ("std::vector<TensorBase>", "std::vector<Tensor>", "tuple[Tensor, ...]"),
-    "bool": ("TensorBase", "bool", "bool"),
-    "int": ("TensorBase", "int64_t", "int"),
-    "float": ("TensorBase", "double", "float"),
-    "Scalar": ("TensorBase", "double", "Number"),
+    "Tensor": ("TensorBase", "Tensor"),
+    "Tensor[]": ("std::vector<TensorBase>", "std::vector<Tensor>"),
+    "bool": ("TensorBase", "bool"),
+    "int": ("TensorBase", "int64_t"),
+    "float": ("TensorBase", "double"),
+    "Scalar": ("TensorBase", "double"),
 }
 
 
@@ -261,54 +240,6 @@ def face_files(ops):
     return tuple(HEAD + text + "\n" for text in (methods, functions, source))
 
 
-def signature(op, method=False, inplace=False):
-    """`name(arguments) -> result` as a stub writes it."""
-    names = ["self"] if method else []
-    star = False
-    for a in op.args[1:] if method else op.args:
-        if a.keyword_only and not star:
-            names.append("*")
-            star = True
-        kind = PY_TYPES[a.schema_type] + (" | None" if a.optional else "")
-        vararg = a.schema_type.endswith("...")
-        text = f"*{a.name}: {kind}" if vararg else f"{a.name}: {kind}"
-        star |= vararg
-        names.append(text + (f" = {a.default}" if a.default is not None and not vararg else ""))
-    if inplace:
-        return f"{op.name}_({', '.join(names)}) -> Tensor"
-    if op.forms & FORMS["kOut"]:
-        names += ([] if star else ["*"]) + ["out: Tensor | None = None"]
-    result = RESULTS[op.results][2] if op.results in RESULTS else "tuple[Tensor, ...]"
-    return f"{op.name}({', '.join(names)}) -> {result}"
-
-
-def stub_lines(op, method):
-    indent = "    " if method else ""
-    doc = f'\n{indent}    """{op.doc}"""\n{indent}    ...' if op.doc else " ..."
-    out = [f"{indent}def {signature(op, method)}:{doc}"]
-    if op.forms & FORMS["kInplace"]:
-        out.append(f"{indent}def {signature(op, method, inplace=True)}: ...")
-    return out
-
-
-def stub_files(ops):
-    """`_ops.pyi`: functions; the Tensor class's operator methods in `_tensor_ops.pyi`."""
-    head = (
-        "# Derived from the records; not to be edited.\n"
-        "from collections.abc import Sequence\n"
-        "from tessera import Generator, Tensor, device, dtype, layout, memory_format\n\n"
-        "Number = bool | int | float | complex\n\n"
-    )
-    functions = head
-    methods = head + "class TensorOperators:\n"
-    for op in ops:
-        if op.forms & FORMS["kFunction"]:
-            functions += "\n".join(stub_lines(op, False)) + "\n"
-        if op.forms & FORMS["kMethod"] and op.args and op.args[0].kind == "Tensor":
-            methods += "\n".join(stub_lines(op, True)) + "\n"
-    return functions, methods
-
-
 def write(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text() != text:
@@ -334,9 +265,8 @@ def main():
     write(gen / "face_methods.inc", methods)
     write(gen / "face_functions.inc", functions)
     write(gen / "face.cpp", source)
-    functions, methods = stub_files(ops)
-    write(options.out / "python" / "tessera" / "_ops.pyi", functions)
-    write(options.out / "python" / "tessera" / "_tensor_ops.pyi", methods)
+    for name, text in stub_files(ops).items():
+        write(options.out / "python" / "tessera" / name, text)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from generate import FORMS, Op, signature, write
+from generate import FORMS, Op, write
+from stubs import signature
 
 import tessera as torch
 
@@ -33,9 +34,9 @@ def signatures(record):
     op = Op(record["schema"], bits, record["family"], record["doc"])
     is_method = "function" not in forms
     owner = "Tensor." if is_method else "torch."
-    lines = [owner + signature(op, is_method)]
+    lines = [owner + signature(op, op.name, is_method)]
     if "inplace" in forms:
-        lines.append("Tensor." + signature(op, True, inplace=True))
+        lines.append("Tensor." + signature(op, op.name + "_", True, inplace=True))
     return lines
 
 

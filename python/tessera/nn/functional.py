@@ -111,8 +111,6 @@ def triplet_margin_with_distance_loss(
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    if distance_function is None:
-        distance_function = _this().pairwise_distance
     dims = (anchor.dim(), positive.dim(), negative.dim())
     if len(set(dims)) != 1:
         raise RuntimeError(
@@ -120,6 +118,8 @@ def triplet_margin_with_distance_loss(
             f"dimensions, but got: anchor {dims[0]}D, positive {dims[1]}D, and negative "
             f"{dims[2]}D inputs"
         )
+    if distance_function is None:
+        distance_function = _this().pairwise_distance
     near = distance_function(anchor, positive)
     far = distance_function(anchor, negative)
     if swap:
@@ -378,4 +378,7 @@ def __dir__():
 
 
 globals().update(functions("nn.functional"))
+TYPE_CHECKING = False  # true for type checkers, which know the name
+if TYPE_CHECKING:
+    from .._nn_functional_ops import *  # noqa: F403
 __getattr__ = module_getattr(__name__)

@@ -40,11 +40,13 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __reduce_ex__(self, protocol):
         from collections import OrderedDict
 
+        from .. import _utils  # pickles name the functions where PyTorch has them
+
         state = dict(self.__dict__)
         parts = (self.data, self.requires_grad, OrderedDict())
         if state:
-            return (_rebuild_parameter_with_state, (*parts, state))
-        return (_rebuild_parameter, parts)
+            return (_utils._rebuild_parameter_with_state, (*parts, state))
+        return (_utils._rebuild_parameter, parts)
 
     # Results of operators are plain tensors, at no cost.
     __torch_function__ = _C._disabled_torch_function_impl

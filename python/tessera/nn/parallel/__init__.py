@@ -2,7 +2,12 @@
 
 from ..._lazy import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_names(
-    __name__, {"data_parallel": "DataParallel data_parallel"}
-)
+_FILES = {
+    "data_parallel": "DataParallel data_parallel",
+    "scatter_gather": "gather scatter",
+}
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, _FILES)
+
+# The file must not take the function's name.
 from .data_parallel import data_parallel

@@ -13,7 +13,8 @@ import time
 import weakref
 from multiprocessing import connection
 
-from . import _utils
+from ._utils.pin_memory import pin_memory
+from ._utils.transport import receive
 from ._utils.worker import DATA, ENDED, RAISED, worker_loop
 from .dataloader import _BaseDataLoaderIter, _DatasetKind
 
@@ -49,7 +50,8 @@ class _Worker:
 
     def __init__(self, context):
         self.tasks_in, self.tasks = context.Pipe(duplex=False)
-        self.results, self.results_out = context.Pipe(duplex=False)
+        # A socket: descriptors of shared memory go through it too.
+        self.results, self.results_out = context.Pipe(duplex=True)
         _ends_here.update((self.tasks, self.results))
         self.process = None
         self.active = True
@@ -278,7 +280,7 @@ def _wait(workers, timeout):
             if pipe in by_pipe:
                 worker = by_pipe[pipe]
                 try:
-                    got.append((worker, pipe.recv()))
+                    got.append((worker, receive(pipe)))
                 except (EOFError, OSError):
                     return [(worker, RuntimeError(_death(worker.process)))]
         if got or not ready:
@@ -306,7 +308,7 @@ class _PinThread(threading.Thread):
             for worker, message in got:
                 if not isinstance(message, BaseException) and message[0] == DATA:
                     try:
-                        data = _utils.pin_memory.pin_memory(message[2])
+                        data = pin_memory(message[2])
                         message = (DATA, message[1], data)
                     except Exception as error:
                         message = error

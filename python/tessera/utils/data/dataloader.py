@@ -1,15 +1,14 @@
 """DataLoader: batches of a dataset, in this process or by workers."""
 
 import itertools
-import multiprocessing
 import warnings
 
 import tessera as torch
 
-from . import _utils
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _columns_of, _IterableDatasetFetcher, _MapDatasetFetcher
-from ._utils.worker import get_worker_info
+from ._utils.info import get_worker_info
+from ._utils.pin_memory import pin_memory as _pinned
 from .dataset import Dataset, IterableDataset, Subset, TensorDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, WeightedRandomSampler
 
@@ -173,6 +172,9 @@ class DataLoader:
     @multiprocessing_context.setter
     def multiprocessing_context(self, context):
         if context is not None:
+            import multiprocessing
+            import multiprocessing.context
+
             if self.num_workers == 0:
                 raise ValueError(
                     "multiprocessing_context can only be used with multi-process loading "
@@ -337,7 +339,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
     def _next_data(self):
         data = self._dataset_fetcher.fetch(self._next_index())
-        return _utils.pin_memory.pin_memory(data) if self._pin_memory else data
+        return _pinned(data) if self._pin_memory else data
 
 
 def _whole_columns(loader):
@@ -394,7 +396,7 @@ class _TensorBatchesIter(_BaseDataLoaderIter):
         index = self._order[at:end]
         batch = [column.index_select(0, index) for column in self._columns]
         self._num_yielded += 1
-        return _utils.pin_memory.pin_memory(batch) if self._pin_memory else batch
+        return _pinned(batch) if self._pin_memory else batch
 
 
 def __getattr__(name):

@@ -6,40 +6,16 @@ import random
 import sys
 import threading
 from multiprocessing import connection, parent_process
-from multiprocessing.reduction import ForkingPickler
 
 import tessera as torch
 
+from .info import WorkerInfo, get_worker_info, set_worker_info
+from .transport import Message
+
+__all__ = ["WorkerInfo", "get_worker_info", "worker_loop"]
+
 # Kinds of messages from a worker: (kind, number of the batch, data).
 DATA, ENDED, RAISED = range(3)
-
-_worker_info = None
-
-
-class WorkerInfo:
-    """What a worker knows of itself."""
-
-    __initialized = False
-
-    def __init__(self, **kwargs):
-        for key, value in kwargs.items():
-            setattr(self, key, value)
-        self.__keys = tuple(kwargs)
-        self.__initialized = True
-
-    def __setattr__(self, key, value):
-        if self.__initialized:
-            raise RuntimeError(f"Cannot assign attributes to {type(self).__name__} objects")
-        super().__setattr__(key, value)
-
-    def __repr__(self):
-        items = ", ".join(f"{k}={getattr(self, k)}" for k in self.__keys)
-        return f"{type(self).__name__}({items})"
-
-
-def get_worker_info():
-    """In a worker: id, num_workers, seed and its copy of the dataset. None elsewhere."""
-    return _worker_info
 
 
 def _generate_state(base_seed, worker_id):
@@ -91,12 +67,12 @@ class _Sender(threading.Thread):
     def run(self):
         while (message := self.queue.get()) is not None:
             try:
-                self.pipe.send_bytes(message)
+                message.send(self.pipe)
             except OSError:  # nobody reads any more
                 return
 
     def send(self, *message):
-        self.queue.put(bytes(ForkingPickler.dumps(message)))
+        self.queue.put(Message(message))
 
     def finish(self):
         self.queue.put(None)
@@ -160,7 +136,6 @@ def worker_loop(
 
     A task is (number, indices); ("resume", seed) begins another pass over the dataset; None ends.
     """
-    global _worker_info
     for pipe in to_close:  # ends that belong to the parent or to other workers
         pipe.close()
     # An interrupt reaches the whole group of processes: the parent decides.
@@ -176,7 +151,9 @@ def worker_loop(
     failed, fetcher = None, None
     try:
         seed = _seed(base_seed, worker_id)
-        _worker_info = WorkerInfo(id=worker_id, num_workers=num_workers, seed=seed, dataset=dataset)
+        set_worker_info(
+            WorkerInfo(id=worker_id, num_workers=num_workers, seed=seed, dataset=dataset)
+        )
         if init_fn is not None:
             init_fn(worker_id)
         fetcher = _fetcher(kind, dataset, auto_collation, collate_fn, drop_last)
@@ -212,7 +189,7 @@ def worker_loop(
             continue
         try:
             data = fetcher.fetch(index)
-            message = bytes(ForkingPickler.dumps((DATA, number, data)))
+            message = Message((DATA, number, data))
         except Exception as error:
             ended = kind == "iterable" and isinstance(error, StopIteration)
             if ended:
