@@ -1,7 +1,6 @@
 #include "index_range.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "thread_pool.h"
 
@@ -49,33 +48,46 @@ int64_t IndexReader::at(int64_t i) const {
   return *tile(i, 1, room);
 }
 
+bool WrongIndex::fits(const int64_t* v, int64_t n, int64_t position) {
+  if (error_ == IndexError::kNone) return true;
+  // Counted from the lowest one, as unsigned numbers: too low ones are too large then.
+  const uint64_t low = static_cast<uint64_t>(low_);
+  uint64_t most = 0;
+  for (int64_t k = 0; k < n; ++k) most = std::max(most, static_cast<uint64_t>(v[k]) - low);
+  if (n == 0 || most < static_cast<uint64_t>(size_) - low) return true;
+  int64_t k = 0;
+  while (v[k] >= low_ && v[k] < size_) ++k;
+  int64_t before = first_.load(std::memory_order_relaxed);
+  while (position + k < before && !first_.compare_exchange_weak(before, position + k)) {
+  }
+  return false;
+}
+
+Status WrongIndex::status(const KernelTensor& index, int dim) const {
+  const int64_t first = first_.load(std::memory_order_relaxed);
+  if (first == INT64_MAX) return {};
+  return report(IndexReader(index).at(first), dim, size_, error_);
+}
+
+Status check_index_dtype(const KernelTensor& index) {
+  if (index.dtype == DType::kInt64 || index.dtype == DType::kInt32) return {};
+  return fail(Code::kUnsupported, "an index must be int32 or int64, not %s",
+              dtype_name(index.dtype));
+}
+
 Status check_indices(const KernelTensor& index, int dim, int64_t size, IndexError error) {
-  if (index.dtype != DType::kInt64 && index.dtype != DType::kInt32)
-    return fail(Code::kUnsupported, "an index must be int32 or int64, not %s",
-                dtype_name(index.dtype));
-  if (error == IndexError::kNone) return {};
+  Status s = check_index_dtype(index);
+  if (!s.ok() || error == IndexError::kNone) return s;
   const IndexReader reader(index);
-  const int64_t low = negative_counts(error) ? -size : 0;
-  std::atomic<int64_t> wrong{index.numel};
+  WrongIndex wrong(size, error);
   parallel_for(0, index.numel, 1 << 15, [&](int64_t b, int64_t e) {
     int64_t room[kTile];
     for (int64_t i = b; i < e; i += kTile) {
       const int64_t n = std::min(kTile, e - i);
-      const int64_t* v = reader.tile(i, n, room);
-      bool bad = false;
-      for (int64_t k = 0; k < n; ++k) bad |= (v[k] < low) | (v[k] >= size);
-      if (!bad) continue;
-      int64_t k = 0;
-      while (v[k] >= low && v[k] < size) ++k;
-      int64_t before = wrong.load(std::memory_order_relaxed);
-      while (i + k < before && !wrong.compare_exchange_weak(before, i + k)) {
-      }
-      return;
+      if (!wrong.fits(reader.tile(i, n, room), n, i)) return;
     }
   });
-  const int64_t first = wrong.load(std::memory_order_relaxed);
-  if (first == index.numel) return {};
-  return report(reader.at(first), dim, size, error);
+  return wrong.status(index, dim);
 }
 
 }  // namespace tessera::cpu

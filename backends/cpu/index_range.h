@@ -1,5 +1,7 @@
 // Indices of kernels: read as int64, and checked before anything is written.
 #pragma once
+#include <atomic>
+
 #include "kernels.h"
 #include "points.h"
 
@@ -33,6 +35,22 @@ class IndexReader {
   TileReader reader_;
 };
 
+// Wrong indices met by several threads while they read: the first of them is reported.
+class WrongIndex {
+ public:
+  WrongIndex(int64_t size, IndexError error)
+      : low_(negative_counts(error) ? -size : 0), size_(size), error_(error) {}
+  // Are all n of them right? Notes the position of the first that is not.
+  bool fits(const int64_t* v, int64_t n, int64_t position);
+  Status status(const KernelTensor& index, int dim) const;
+
+ private:
+  int64_t low_, size_;
+  IndexError error_;
+  std::atomic<int64_t> first_{INT64_MAX};
+};
+
+Status check_index_dtype(const KernelTensor& index);
 // Every element within [0, size), or [-size, size) where negative ones count from the end.
 Status check_indices(const KernelTensor& index, int dim, int64_t size, IndexError error);
 

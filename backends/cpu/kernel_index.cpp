@@ -3,6 +3,7 @@
 // case of one dimension.
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "index_range.h"
 #include "strided.h"
@@ -46,17 +47,20 @@ struct Layout {
     outer_walk.offsets(o, 1, &at);
     return at;
   }
-  // Offsets of the places that index points [first, first + n) name.
-  void places(int64_t first, int64_t n, int64_t* out) const {
+  // Offsets of the places that index points [first, first + n) name. With `wrong` they are looked
+  // at first: one for each indexed dimension; false where one is not within its range.
+  bool places(int64_t first, int64_t n, int64_t* out, WrongIndex* wrong = nullptr) const {
     int64_t room[kTile];
     for (int j = 0; j < indexed; ++j) {
       const int64_t size = t.sizes[before + j], stride = t.strides[before + j];
       const int64_t* v = IndexReader(index[j]).tile(first, n, room);
+      if (wrong && !wrong[j].fits(v, n, first)) return false;
       if (j == 0)
         for (int64_t k = 0; k < n; ++k) out[k] = (v[k] < 0 ? v[k] + size : v[k]) * stride;
       else
         for (int64_t k = 0; k < n; ++k) out[k] += (v[k] < 0 ? v[k] + size : v[k]) * stride;
     }
+    return true;
   }
   // One past the largest place.
   int64_t span() const {
@@ -75,12 +79,39 @@ Status check_all(const Layout& l, IndexError error, const int64_t* dims) {
   return {};
 }
 
+// The errors of all indexed dimensions, without a place in the heap for the usual few.
+class WrongIndices {
+ public:
+  WrongIndices(const Layout& l, IndexError error) : layout_(l) {
+    for (int j = 0; j < l.indexed; ++j) new (at(j)) WrongIndex(l.t.sizes[l.before + j], error);
+  }
+  WrongIndex* get() { return at(0); }
+  Status status(const int64_t* dims) {
+    for (int j = 0; j < layout_.indexed; ++j) {
+      Status s = at(j)->status(layout_.index[j], static_cast<int>(dims[j]));
+      if (!s.ok()) return s;
+    }
+    return {};
+  }
+
+ private:
+  WrongIndex* at(int j) { return reinterpret_cast<WrongIndex*>(room_) + j; }
+  const Layout& layout_;
+  alignas(WrongIndex) char room_[kMaxDims * sizeof(WrongIndex)];
+};
+
 // out is dense: [outer, index points, inner].
-void read(const Layout& l, void* out_) {
+Status read(const Layout& l, void* out_, IndexError error, const int64_t* dims) {
+  for (int j = 0; j < l.indexed; ++j) {
+    Status s = check_index_dtype(l.index[j]);
+    if (!s.ok()) return s;
+  }
+  if (l.outer == 0 || l.inner == 0) return check_all(l, error, dims);
+  WrongIndices wrong(l, error);
   char* out = static_cast<char*>(out_);
   const int64_t row = l.inner * l.item;
   const ReadPointsFn points = read_points(l.t.dtype);
-  const int64_t grain = std::max<int64_t>(1, kSmall / std::max<int64_t>(1, l.inner));
+  const int64_t grain = std::max<int64_t>(1, kSmall / l.inner);
   parallel_for(0, l.outer * l.count, grain, [&](int64_t b, int64_t e) {
     int64_t at[kTile], zero[kMaxDims] = {};
     const int skip = l.before + l.indexed;
@@ -89,7 +120,7 @@ void read(const Layout& l, void* out_) {
       const int64_t n = std::min({kTile, e - i, l.count - first});
       const char* base = l.address(l.outer_offset(o));
       char* to = out + i * row;
-      l.places(first, n, at);
+      if (!l.places(first, n, at, wrong.get())) return;
       if (l.inner == 1) {
         points(to, base, at, n);
       } else if (l.inner_dense) {
@@ -103,6 +134,7 @@ void read(const Layout& l, void* out_) {
       i += n;
     }
   });
+  return wrong.status(dims);
 }
 
 // Writes into places; values have the shape [outer, index points, inner].
@@ -112,7 +144,8 @@ class Writer {
       : l_(layout),
         values_(values),
         points_(write_points(combine, layout.t.dtype)),
-        run_(combine_run(combine, layout.t.dtype)) {}
+        run_(combine_run(combine, layout.t.dtype)),
+        span_(layout.span()) {}
   bool known() const { return points_ && run_; }
 
   // Each element is written by one thread alone, in the order of the index: the result does not
@@ -120,20 +153,20 @@ class Writer {
   void write() const {
     const int64_t work = l_.outer * l_.count * l_.inner;
     const int64_t threads = num_threads();
-    if (work <= kSmall || threads == 1) return part(0, l_.outer, 0, l_.inner, 0, l_.span());
+    if (work <= kSmall || threads == 1) return part(0, l_.outer, 0, l_.inner, 0, span_);
     if (l_.outer >= 2 * threads) {
       const int64_t grain = std::max<int64_t>(1, kSmall / (l_.count * l_.inner));
       parallel_for(0, l_.outer, grain,
-                   [&](int64_t b, int64_t e) { part(b, e, 0, l_.inner, 0, l_.span()); });
+                   [&](int64_t b, int64_t e) { part(b, e, 0, l_.inner, 0, span_); });
     } else if (l_.inner >= 64 * threads) {
       const int64_t pieces = std::min(threads, l_.inner / 64);
       parallel_for(0, pieces, 1, [&](int64_t b, int64_t e) {
-        part(0, l_.outer, l_.inner * b / pieces, l_.inner * e / pieces, 0, l_.span());
+        part(0, l_.outer, l_.inner * b / pieces, l_.inner * e / pieces, 0, span_);
       });
     } else {
-      const int64_t span = l_.span(), pieces = std::min(threads, span);
+      const int64_t pieces = std::min(threads, span_);
       parallel_for(0, pieces, 1, [&](int64_t b, int64_t e) {
-        part(0, l_.outer, 0, l_.inner, span * b / pieces, span * e / pieces);
+        part(0, l_.outer, 0, l_.inner, span_ * b / pieces, span_ * e / pieces);
       });
     }
   }
@@ -160,18 +193,11 @@ class Writer {
   void elements(char* base, int64_t* at, int64_t linear, int64_t n, int64_t low,
                 int64_t high) const {
     alignas(64) char room[kTile * 16];
-    char* from = const_cast<char*>(static_cast<const char*>(values_.tile(linear, n, room)));
-    int64_t kept = 0;
-    for (int64_t k = 0; k < n; ++k) kept += at[k] >= low && at[k] < high;
-    if (kept == n) return points_(base, at, from, n);
-    if (kept == 0) return;
-    // Runs of places that are all within the range.
-    for (int64_t k = 0; k < n;) {
-      int64_t end = k;
-      while (end < n && at[end] >= low && at[end] < high) ++end;
-      if (end > k) points_(base, at + k, from + k * l_.item, end - k);
-      k = end + 1;
-    }
+    const void* from = values_.tile(linear, n, room);
+    if (low == 0 && high == span_) return points_(base, at, from, n);
+    if (from != room) std::memcpy(room, from, static_cast<size_t>(n * l_.item));
+    n = keep_within(low, high, at, room, n, static_cast<size_t>(l_.item));
+    points_(base, at, room, n);
   }
 
   void rows(char* base, const int64_t* at, int64_t linear, int64_t n, int64_t begin, int64_t end,
@@ -200,6 +226,7 @@ class Writer {
   TileReader values_;
   WritePointsFn points_;
   CombineRunFn run_;
+  int64_t span_;
 };
 
 Status write(const Layout& l, const KernelTensor& values, Combine combine) {
@@ -217,10 +244,7 @@ Status write(const Layout& l, const KernelTensor& values, Combine combine) {
 Status index_read(const KernelArgs& args) {
   Layout l(args.inputs[0], static_cast<int>(args.ints[0]), static_cast<int>(args.ints[1]),
            args.inputs + 1);
-  Status s = check_all(l, static_cast<IndexError>(args.ints[2]), args.ints + 3);
-  if (!s.ok() || args.outputs[0].numel == 0) return s;
-  read(l, args.outputs[0].data);
-  return {};
+  return read(l, args.outputs[0].data, static_cast<IndexError>(args.ints[2]), args.ints + 3);
 }
 
 // The same with values before the indices, and how they are combined before the numbers.
@@ -235,10 +259,7 @@ Status index_write(const KernelArgs& args) {
 Status index_select(const KernelArgs& args) {
   const int dim = static_cast<int>(args.ints[0]);
   Layout l(args.inputs[0], dim, 1, args.inputs + 1);
-  Status s = check_all(l, IndexError::kSelect, args.ints);
-  if (!s.ok() || args.outputs[0].numel == 0) return s;
-  read(l, args.outputs[0].data);
-  return {};
+  return read(l, args.outputs[0].data, IndexError::kSelect, args.ints);
 }
 
 Status index_add(const KernelArgs& args) {

@@ -80,6 +80,14 @@ Status histogram_as(const KernelArgs& args) {
     a.right = a.edge(a.count - 1);
   }
   auto add = [&](double* sums, int64_t b, int64_t e) {
+    if (dims == 1) {
+      const Axis<T> axis = axes[0];
+      for (int64_t i = b; i < e; ++i) {
+        const int64_t at = axis.cell(cast<F>(x[i]), bins);
+        if (at >= 0) sums[at] += weight ? cast<double>(weight[i]) : 1.0;
+      }
+      return;
+    }
     for (int64_t i = b; i < e; ++i) {
       int64_t at = 0;
       for (int d = 0; d < dims && at >= 0; ++d) {

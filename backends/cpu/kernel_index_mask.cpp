@@ -96,14 +96,24 @@ Status nonzero(const KernelArgs& args) {
   for_blocks(t.numel, args.ints[0], args.inputs[1], [&](int64_t b, int64_t e, int64_t start) {
     int64_t* next = to + start * (flat ? 1 : t.ndim);
     for_tiles(reader, test, b, e, [&](int64_t first, int64_t n, const uint8_t* found) {
-      for (int64_t k = 0; k < n; ++k) {
-        if (!found[k]) continue;
-        if (flat) {
-          *next++ = first + k;
-        } else {
-          unravel(first + k, t.ndim, t.sizes, next);
+      if (flat) {
+        for (int64_t k = 0; k < n; ++k)
+          if (found[k]) *next++ = first + k;
+        return;
+      }
+      // Along a row only the last coordinate moves.
+      const int last = t.ndim - 1;
+      int64_t coords[kMaxDims];
+      for (int64_t k = 0; k < n;) {
+        unravel(first + k, t.ndim, t.sizes, coords);
+        const int64_t m = std::min(n - k, t.sizes[last] - coords[last]);
+        for (int64_t j = 0; j < m; ++j) {
+          if (!found[k + j]) continue;
+          for (int d = 0; d < last; ++d) next[d] = coords[d];
+          next[last] = coords[last] + j;
           next += t.ndim;
         }
+        k += m;
       }
     });
   });

@@ -26,15 +26,13 @@ template <class T>
 int64_t position(const T* sorted, const int64_t* sorter, int64_t n, T v_, bool right) {
   const auto v = comparable(v_);
   int64_t first = 0;
+  // Without a branch on the comparison, which nobody could foretell.
   while (n > 0) {
     const int64_t half = n / 2, mid = first + half;
     const auto at = comparable(sorted[sorter ? sorter[mid] : mid]);
-    if (!(right ? at > v : at >= v)) {
-      first = mid + 1;
-      n -= half + 1;
-    } else {
-      n = half;
-    }
+    const bool before = !(right ? at > v : at >= v);
+    first = before ? mid + 1 : first;
+    n = before ? n - half - 1 : half;
   }
   return first;
 }

@@ -16,6 +16,31 @@ void read_as(void* dst_, const void* base_, const int64_t* at, int64_t n) {
   for (int64_t k = 0; k < n; ++k) dst[k] = base[at[k]];
 }
 
+template <class T>
+void read_run_as(void* dst_, const void* base_, const int64_t* index, int64_t n, int64_t step,
+                 int64_t stride) {
+  T* dst = static_cast<T*>(dst_);
+  const T* base = static_cast<const T*>(base_);
+  if (step == 0 && stride == 1) {
+    for (int64_t k = 0; k < n; ++k) dst[k] = base[index[k]];
+  } else {
+    for (int64_t k = 0; k < n; ++k) dst[k] = base[k * step + index[k] * stride];
+  }
+}
+
+template <class T>
+int64_t keep_as(int64_t low, int64_t high, int64_t* at, void* with_, int64_t n) {
+  T* with = static_cast<T*>(with_);
+  int64_t kept = 0;
+  for (int64_t k = 0; k < n; ++k) {
+    const int64_t a = at[k];
+    at[kept] = a;
+    with[kept] = with[k];
+    kept += (a >= low) & (a < high);
+  }
+  return kept;
+}
+
 // 16-bit floats are added in float and rounded each time, as their tensors are.
 template <class T>
 using Wide =
@@ -55,10 +80,28 @@ void write_as(void* base_, const int64_t* at, const void* src_, int64_t n) {
 }
 
 template <Combine C, class T>
+void write_run_as(void* base_, const int64_t* index, const void* src_, int64_t n, int64_t step,
+                  int64_t stride) {
+  T* base = static_cast<T*>(base_);
+  const T* src = static_cast<const T*>(src_);
+  if (step == 0 && stride == 1) {
+    for (int64_t k = 0; k < n; ++k) base[index[k]] = combined<C>(base[index[k]], src[k]);
+    return;
+  }
+  for (int64_t k = 0; k < n; ++k) {
+    T& to = base[k * step + index[k] * stride];
+    to = combined<C>(to, src[k]);
+  }
+}
+
+template <Combine C, class T>
 void run_as(void* dst_, const void* src_, int64_t n) {
   T* dst = static_cast<T*>(dst_);
   const T* src = static_cast<const T*>(src_);
-  for (int64_t k = 0; k < n; ++k) dst[k] = combined<C>(dst[k], src[k]);
+  if constexpr (C == Combine::kAssign)
+    std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(T));
+  else
+    for (int64_t k = 0; k < n; ++k) dst[k] = combined<C>(dst[k], src[k]);
 }
 
 // A type of the same size: data that is only moved needs no other.
@@ -78,23 +121,32 @@ decltype(auto) with_size(DType t, F&& f) {
   }
 }
 
-template <Combine C>
-WritePointsFn write_fn(DType t) {
-  return with_type(t, []<class T>(std::type_identity<T>) -> WritePointsFn {
-    if constexpr (is_complex_v<T> && (C == Combine::kMin || C == Combine::kMax))
-      return nullptr;
-    else
-      return write_as<C, T>;
-  });
-}
-
-template <Combine C>
-CombineRunFn run_fn(DType t) {
-  return with_type(t, []<class T>(std::type_identity<T>) -> CombineRunFn {
-    if constexpr (is_complex_v<T> && (C == Combine::kMin || C == Combine::kMax))
-      return nullptr;
-    else
-      return run_as<C, T>;
+// Calls f.operator()<C, T>() with the type of the dtype; for data that is only moved with one of
+// its size. Null where complex numbers would have to be compared.
+template <class Fn, class F>
+Fn choose(Combine combine, DType dtype, F&& f) {
+  auto typed = [&]<Combine C>() -> Fn {
+    return with_type(dtype, [&]<class T>(std::type_identity<T>) -> Fn {
+      if constexpr (is_complex_v<T> && (C == Combine::kMin || C == Combine::kMax))
+        return nullptr;
+      else
+        return f.template operator()<C, T>();
+    });
+  };
+  switch (combine) {
+    case Combine::kAssign:
+      break;
+    case Combine::kAdd:
+      return typed.template operator()<Combine::kAdd>();
+    case Combine::kMul:
+      return typed.template operator()<Combine::kMul>();
+    case Combine::kMin:
+      return typed.template operator()<Combine::kMin>();
+    case Combine::kMax:
+      return typed.template operator()<Combine::kMax>();
+  }
+  return with_size(dtype, [&]<class T>(std::type_identity<T>) -> Fn {
+    return f.template operator()<Combine::kAssign, T>();
   });
 }
 
@@ -106,41 +158,39 @@ ReadPointsFn read_points(DType dtype) {
 }
 
 WritePointsFn write_points(Combine combine, DType dtype) {
-  switch (combine) {
-    case Combine::kAssign:
-      break;
-    case Combine::kAdd:
-      return write_fn<Combine::kAdd>(dtype);
-    case Combine::kMul:
-      return write_fn<Combine::kMul>(dtype);
-    case Combine::kMin:
-      return write_fn<Combine::kMin>(dtype);
-    case Combine::kMax:
-      return write_fn<Combine::kMax>(dtype);
-  }
-  return with_size(dtype, []<class T>(std::type_identity<T>) -> WritePointsFn {
-    return write_as<Combine::kAssign, T>;
-  });
+  return choose<WritePointsFn>(
+      combine, dtype, []<Combine C, class T>() -> WritePointsFn { return write_as<C, T>; });
+}
+
+WriteRunFn write_run(Combine combine, DType dtype) {
+  return choose<WriteRunFn>(combine, dtype,
+                            []<Combine C, class T>() -> WriteRunFn { return write_run_as<C, T>; });
 }
 
 CombineRunFn combine_run(Combine combine, DType dtype) {
-  switch (combine) {
-    case Combine::kAssign:
-      break;
-    case Combine::kAdd:
-      return run_fn<Combine::kAdd>(dtype);
-    case Combine::kMul:
-      return run_fn<Combine::kMul>(dtype);
-    case Combine::kMin:
-      return run_fn<Combine::kMin>(dtype);
-    case Combine::kMax:
-      return run_fn<Combine::kMax>(dtype);
+  return choose<CombineRunFn>(combine, dtype,
+                              []<Combine C, class T>() -> CombineRunFn { return run_as<C, T>; });
+}
+
+ReadRunFn read_run(DType dtype) {
+  return with_size(dtype,
+                   []<class T>(std::type_identity<T>) -> ReadRunFn { return read_run_as<T>; });
+}
+
+int64_t keep_within(int64_t low, int64_t high, int64_t* at, void* with, int64_t n,
+                    size_t itemsize) {
+  switch (itemsize) {
+    case 1:
+      return keep_as<uint8_t>(low, high, at, with, n);
+    case 2:
+      return keep_as<uint16_t>(low, high, at, with, n);
+    case 4:
+      return keep_as<uint32_t>(low, high, at, with, n);
+    case 8:
+      return keep_as<uint64_t>(low, high, at, with, n);
+    default:
+      return keep_as<c128>(low, high, at, with, n);
   }
-  return with_size(dtype, []<class T>(std::type_identity<T>) -> CombineRunFn {
-    return [](void* dst, const void* src, int64_t n) {
-      std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(T));
-    };
-  });
 }
 
 OffsetWalk::OffsetWalk(int ndim, const int64_t* sizes, const int64_t* strides, int skip)

@@ -17,7 +17,18 @@ using WritePointsFn = void (*)(void* base, const int64_t* at, const void* src, i
 // dst[k] = combine(dst[k], src[k]) for dense runs.
 using CombineRunFn = void (*)(void* dst, const void* src, int64_t n);
 
+// A run of a dimension whose elements are `step` apart, each moved on by an index of its own:
+// dst[k] = base[k * step + index[k] * stride].
+using ReadRunFn = void (*)(void* dst, const void* base, const int64_t* index, int64_t n,
+                           int64_t step, int64_t stride);
+using WriteRunFn = void (*)(void* base, const int64_t* index, const void* src, int64_t n,
+                            int64_t step, int64_t stride);
+
 ReadPointsFn read_points(DType dtype);
+ReadRunFn read_run(DType dtype);
+WriteRunFn write_run(Combine combine, DType dtype);
+// Packs offsets within [low, high) to the front, and what belongs to them; returns how many.
+int64_t keep_within(int64_t low, int64_t high, int64_t* at, void* with, int64_t n, size_t itemsize);
 // Null where the dtype has no such combination (the order of complex numbers).
 WritePointsFn write_points(Combine combine, DType dtype);
 CombineRunFn combine_run(Combine combine, DType dtype);

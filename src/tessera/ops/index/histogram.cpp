@@ -48,7 +48,7 @@ TS_OP({
                                                          : DType::kFloat64;
       int64_t length = c.integer(2);
       if (self.numel() > 0) {
-        TensorBase wide = op::_to_dtype(self, DType::kInt64);
+        TensorBase wide = self.dtype() == DType::kInt64 ? self : op::_to_dtype(self, DType::kInt64);
         auto value = [](const TensorBase& t) {
           return *reinterpret_cast<const int64_t*>(host_data(t).raw());
         };
