@@ -16,12 +16,14 @@ namespace {
 
 // Products below this run on the calling thread: waking others costs as much.
 constexpr int64_t kSerialProduct = 24 * 1024;
+// Products below this are cut into as many pieces as there are threads.
+constexpr int64_t kEvenProduct = 128 * 128 * 128;
 // A panel of b that is used by fewer rows of a than this is not worth packing.
 constexpr int64_t kRowsToPack = 24;
 // What is used directly stays in the second-level cache.
 constexpr int64_t kDirectBytes = 256 * 1024;
-// Rows of a that are multiplied by a panel at a time.
-constexpr int64_t kBlockRows = 120;
+// Rows of a that are multiplied by a panel at a time, about.
+constexpr int64_t kBlockRows = 144;
 
 class Buffer {
  public:
@@ -130,7 +132,7 @@ struct Product {
       gather_block(to, from, rows, depth, a.row, a.col, sizeof(T));
       return to;
     }
-    uint16_t* raw = reinterpret_cast<uint16_t*>(to + kBlockRows * kGemmDepth);
+    uint16_t* raw = reinterpret_cast<uint16_t*>(to + most_rows() * kGemmDepth);
     if (a.col != 1) gather_block(raw, from, rows, depth, a.row, a.col, 2);
     for (int64_t r = 0; r < rows; ++r)
       widen_a(to + r * depth,
@@ -138,7 +140,8 @@ struct Product {
               depth);
     return to;
   }
-  int64_t block_elements() const { return 2 * kBlockRows * kGemmDepth; }
+  int64_t block_elements() const { return 2 * most_rows() * kGemmDepth; }
+  int64_t most_rows() const { return kBlockRows + kernel.rows; }
 
   bool b_is_direct() const { return !widen_b && (b.col == 1 || n == 1); }
 
@@ -162,17 +165,17 @@ struct Product {
     const int64_t tasks = groups * across;
     const int64_t work = std::max<int64_t>(1, m * n * k / tasks);
     OutOfScratch failure;
-    parallel_for(
-        0, tasks, std::max<int64_t>(1, kSerialProduct / work), [&](int64_t begin, int64_t end) {
-          Scratch scratch(
-              a.col == 1 && !widen_a ? 0 : static_cast<size_t>(block_elements()) * sizeof(T),
-              failure);
-          T* to = static_cast<T*>(scratch.get());
-          if (!to && !(a.col == 1 && !widen_a)) return;
-          for (int64_t t = begin; t < end; ++t)
-            direct_rows(m * (t / across) / groups, m * (t / across + 1) / groups,
-                        t % across * chunk, chunk, whole, rest, edge, to);
-        });
+    // Small ones in one piece a thread: threads would spend their time on asking for more.
+    const int64_t even = m * n * k < kEvenProduct ? (tasks + num_threads() - 1) / num_threads() : 1;
+    parallel_for(0, tasks, std::max(even, kSerialProduct / work), [&](int64_t begin, int64_t end) {
+      Scratch scratch(
+          a.col == 1 && !widen_a ? 0 : static_cast<size_t>(block_elements()) * sizeof(T), failure);
+      T* to = static_cast<T*>(scratch.get());
+      if (!to && !(a.col == 1 && !widen_a)) return;
+      for (int64_t t = begin; t < end; ++t)
+        direct_rows(m * (t / across) / groups, m * (t / across + 1) / groups, t % across * chunk,
+                    chunk, whole, rest, edge, to);
+    });
     if (!failure.status("matmul").ok()) throw std::bad_alloc();
   }
   void direct_rows(int64_t i, int64_t end, int64_t first, int64_t count, int64_t whole,
@@ -230,12 +233,13 @@ struct Product {
   }
   void multiply_panels(int64_t p, int64_t depth, int64_t first, int64_t count, const T* packed,
                        OutOfScratch& failure) const {
-    // Rows in blocks, and panels in groups where rows alone give too few tasks.
-    int64_t block_rows = kBlockRows / kernel.rows * kernel.rows;
-    while (block_rows > kernel.rows && (m + block_rows - 1) / block_rows < 4 * num_threads())
-      block_rows = std::max(kernel.rows, block_rows / 2 / kernel.rows * kernel.rows);
-    const int64_t down = (m + block_rows - 1) / block_rows;
-    const int64_t across = std::clamp<int64_t>(4 * num_threads() / down, 1, count);
+    // Blocks of rows, equally many for each thread and whole groups of the kernel's; panels in
+    // groups where rows alone give too few.
+    const int64_t wanted = 4 * num_threads();
+    const int64_t groups = (m + kernel.rows - 1) / kernel.rows;
+    int64_t down = (m + wanted * kBlockRows - 1) / (wanted * kBlockRows) * wanted;
+    down = std::min(down, groups);
+    const int64_t across = std::clamp<int64_t>(wanted / down, 1, count);
     const int64_t chunk = (count + across - 1) / across;
     const bool in_place = a.col == 1 && !widen_a;
     parallel_for(0, down * across, 1, [&](int64_t begin, int64_t end) {
@@ -243,7 +247,8 @@ struct Product {
       T* to = static_cast<T*>(scratch.get());
       if (!in_place && !to) return;
       for (int64_t t = begin; t < end; ++t) {
-        const int64_t i = t / across * block_rows, rows = std::min(block_rows, m - i);
+        const int64_t i = groups * (t / across) / down * kernel.rows;
+        const int64_t rows = std::min(m, groups * (t / across + 1) / down * kernel.rows) - i;
         int64_t row, step;
         const T* x = block(i, rows, p, depth, to, row, step);
         for (int64_t q = t % across * chunk; q < std::min(count, (t % across + 1) * chunk); ++q) {

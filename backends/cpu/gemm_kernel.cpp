@@ -10,6 +10,15 @@ namespace tessera::cpu {
 
 namespace {
 
+// Fewer columns than a vector has.
+template <class T>
+__attribute__((noinline)) void store_part(const T* x, T* c, int64_t n, bool add, const T* bias) {
+  for (int64_t j = 0; j < n; ++j) {
+    const T y = add ? c[j] + x[j] : x[j];
+    c[j] = bias ? y + bias[j] : y;
+  }
+}
+
 // kRows by kVectors vectors, held in registers over all of k.
 template <class T, int kBytes, int kRows, int kVectors>
 TS_INLINE void multiply(const GemmPiece<T>& g) {
@@ -49,38 +58,42 @@ TS_INLINE void multiply(const GemmPiece<T>& g) {
         }
         __builtin_memcpy(c + v * kLanes, &x, kBytes);
       } else {
-        for (int64_t j = 0; j < rest; ++j) {
-          const int64_t at = v * kLanes + j;
-          T x = g.add ? c[at] + acc[r][v][j] : acc[r][v][j];
-          c[at] = g.bias ? x + g.bias[at] : x;
-        }
+        T part[kLanes];
+        __builtin_memcpy(part, &acc[r][v], kBytes);
+        store_part(part, c + v * kLanes, rest, g.add, g.bias ? g.bias + v * kLanes : nullptr);
       }
     }
   }
 }
 
-template <class T, int kBytes, int kMaxRows, int kMaxVectors, int kRows = 1, int kVectors = 1>
-TS_INLINE void choose(const GemmPiece<T>& g, int64_t rows, int64_t vectors) {
-  if (rows != kRows) {
-    if constexpr (kRows < kMaxRows)
-      choose<T, kBytes, kMaxRows, kMaxVectors, kRows + 1, 1>(g, rows, vectors);
-  } else if (vectors != kVectors) {
-    if constexpr (kVectors < kMaxVectors)
-      choose<T, kBytes, kMaxRows, kMaxVectors, kRows, kVectors + 1>(g, rows, vectors);
-  } else {
-    multiply<T, kBytes, kRows, kVectors>(g);
-  }
+// One function for each number of rows and vectors: all in one takes GCC a minute.
+template <class T, int kRows, int kVectors>
+TS_TARGET_AVX2 void piece_avx2(const GemmPiece<T>& g) {
+  multiply<T, 32, kRows, kVectors>(g);
 }
-
+template <class T, int kRows, int kVectors>
+TS_TARGET_AVX512 void piece_avx512(const GemmPiece<T>& g) {
+  multiply<T, 64, kRows, kVectors>(g);
+}
 template <class T>
-TS_TARGET_AVX2 void run_avx2(const GemmPiece<T>& g) {
+void run_avx2(const GemmPiece<T>& g) {
   constexpr int64_t kLanes = 32 / sizeof(T);
-  choose<T, 32, 6, 2>(g, g.rows, (g.cols + kLanes - 1) / kLanes);
+#define TS_ROW(r) \
+  { piece_avx2<T, r, 1>, piece_avx2<T, r, 2> }
+  static constexpr void (*kPieces[6][2])(const GemmPiece<T>&) = {TS_ROW(1), TS_ROW(2), TS_ROW(3),
+                                                                 TS_ROW(4), TS_ROW(5), TS_ROW(6)};
+#undef TS_ROW
+  kPieces[g.rows - 1][(g.cols + kLanes - 1) / kLanes - 1](g);
 }
 template <class T>
-TS_TARGET_AVX512 void run_avx512(const GemmPiece<T>& g) {
+void run_avx512(const GemmPiece<T>& g) {
   constexpr int64_t kLanes = 64 / sizeof(T);
-  choose<T, 64, 6, 4>(g, g.rows, (g.cols + kLanes - 1) / kLanes);
+#define TS_ROW(r) \
+  { piece_avx512<T, r, 1>, piece_avx512<T, r, 2>, piece_avx512<T, r, 3>, piece_avx512<T, r, 4> }
+  static constexpr void (*kPieces[6][4])(const GemmPiece<T>&) = {TS_ROW(1), TS_ROW(2), TS_ROW(3),
+                                                                 TS_ROW(4), TS_ROW(5), TS_ROW(6)};
+#undef TS_ROW
+  kPieces[g.rows - 1][(g.cols + kLanes - 1) / kLanes - 1](g);
 }
 // Where only the loops below were asked for: as slow as calls of fma are.
 template <class T>

@@ -57,6 +57,8 @@ struct Job {
   int64_t pieces;
 };
 
+// A job is open while its word has free seats. A worker takes one by lowering their number, in the
+// same word as the job's number: so it cannot take a seat of a job that has been closed.
 class Pool {
  public:
   bool try_acquire() { return !busy_.exchange(true, std::memory_order_acquire); }
@@ -65,25 +67,24 @@ class Pool {
   // Called by the one thread that holds the pool.
   void run(const Job& job, int threads) {
     start_workers(threads - 1);
+    const uint64_t seats = static_cast<uint64_t>(threads - 1);
+    job_ = job;
     next_.store(0, std::memory_order_relaxed);
-    bool wake;
-    {
+    finished_.store(0, std::memory_order_relaxed);
+    const uint64_t number = (word_.load(std::memory_order_relaxed) >> kSeatBits) + 1;
+    word_.store(number << kSeatBits | seats, std::memory_order_seq_cst);
+    if (sleepers_.load(std::memory_order_seq_cst) > 0) {
+      // Whoever counted itself but does not wait yet holds the lock.
       std::lock_guard lock(mutex_);
-      job_ = job;
-      seats_ = threads - 1;
-      epoch_.fetch_add(1, std::memory_order_release);
-      wake = sleepers_ > 0;
+      wake_.notify_all();
     }
-    if (wake) wake_.notify_all();
     tl_in_parallel = true;
     work(job);
     tl_in_parallel = false;
-    {
-      std::lock_guard lock(mutex_);
-      seats_ = 0;
-    }
-    int spins = 0;
-    while (running_.load(std::memory_order_acquire) != 0) {
+    const uint64_t left =
+        word_.exchange(number << kSeatBits, std::memory_order_acq_rel) & kSeatMask;
+    const uint64_t joined = seats - left;
+    for (int spins = 0; finished_.load(std::memory_order_acquire) != joined;) {
       if (++spins < 4000)
         relax();
       else
@@ -92,6 +93,9 @@ class Pool {
   }
 
  private:
+  static constexpr int kSeatBits = 16;
+  static constexpr uint64_t kSeatMask = (uint64_t{1} << kSeatBits) - 1;
+
   void work(const Job& job) {
     for (;;) {
       int64_t i = next_.fetch_add(1, std::memory_order_relaxed);
@@ -111,27 +115,34 @@ class Pool {
     }
   }
 
+  // The word of a job after number `seen`.
+  uint64_t wait_for_job(uint64_t seen) {
+    for (int i = 0; i < kSpins; ++i) {
+      const uint64_t word = word_.load(std::memory_order_acquire);
+      if (word >> kSeatBits != seen) return word;
+      relax();
+    }
+    std::unique_lock lock(mutex_);
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    uint64_t word;
+    while ((word = word_.load(std::memory_order_seq_cst)) >> kSeatBits == seen) wake_.wait(lock);
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    return word;
+  }
+
   void loop() {
     tl_in_parallel = true;
     uint64_t seen = 0;
     for (;;) {
-      for (int i = 0; i < kSpins && epoch_.load(std::memory_order_acquire) == seen; ++i) relax();
-      Job job;
-      {
-        std::unique_lock lock(mutex_);
-        while (epoch_.load(std::memory_order_relaxed) == seen) {
-          ++sleepers_;
-          wake_.wait(lock);
-          --sleepers_;
-        }
-        seen = epoch_.load(std::memory_order_relaxed);
-        if (seats_ == 0) continue;
-        --seats_;
-        running_.fetch_add(1, std::memory_order_relaxed);
-        job = job_;
-      }
-      work(job);
-      running_.fetch_sub(1, std::memory_order_release);
+      uint64_t word = wait_for_job(seen);
+      bool joined = false;
+      while (!joined && (word & kSeatMask) != 0)
+        joined = word_.compare_exchange_weak(word, word - 1, std::memory_order_acq_rel,
+                                             std::memory_order_acquire);
+      seen = word >> kSeatBits;
+      if (!joined) continue;
+      work(Job(job_));
+      finished_.fetch_add(1, std::memory_order_release);
     }
   }
 
@@ -139,12 +150,11 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_;
   Job job_{};
-  int seats_ = 0;
-  int sleepers_ = 0;
   int started_ = 0;
-  alignas(64) std::atomic<uint64_t> epoch_{0};
+  std::atomic<int> sleepers_{0};
+  alignas(64) std::atomic<uint64_t> word_{0};
   alignas(64) std::atomic<int64_t> next_{0};
-  alignas(64) std::atomic<int> running_{0};
+  alignas(64) std::atomic<uint64_t> finished_{0};
 };
 
 std::atomic<int> g_threads{0};

@@ -83,7 +83,54 @@ def products():
     yield "bmm", lambda: torch.bmm(a, b)
 
 
+def norms():
+    """Rows and columns of channels, with gradients."""
+    f = torch.nn.functional
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        w, b = numbers(6, seed=2).to(dtype), numbers(6, seed=3).to(dtype)
+        x, image = numbers(130, 6).to(dtype), numbers(4, 6, 65, 70).to(dtype)
+        long = numbers(9, 5000).to(dtype)
+        calls = {
+            "layer": (x, lambda t: f.layer_norm(t, (6,), w, b)),
+            "long layer": (long, lambda t: f.layer_norm(t, (5000,))),
+            "rms": (long, lambda t: f.rms_norm(t, (5000,))),
+            "group": (image, lambda t: f.group_norm(t, 3, w, b)),
+            "batch": (image, lambda t: f.batch_norm(t, None, None, w, b, True)),
+            "batch of rows": (x, lambda t: f.batch_norm(t, None, None, w, b, True)),
+        }
+        for name, (given, call) in calls.items():
+            yield f"{name} norm {dtype}", lambda c=call, t=given: c(t)
+
+            def gradients(c=call, t=given):
+                leaf = t.clone().requires_grad_()
+                ws = [p.requires_grad_() for p in (w, b)]
+                for p in ws:
+                    p.grad = None
+                out = c(leaf)
+                (out * out.detach()).sum().backward()
+                return [leaf.grad] + [p.grad for p in ws if p.grad is not None]
+
+            yield f"{name} norm's gradients {dtype}", gradients
+
+
+def functions():
+    """Every function of one number, over all its range."""
+    bits = np.arange(0, 2**32, 65521, dtype=np.uint32)
+    floats = torch.from_numpy(bits.view(np.float32).copy())
+    names = "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh "
+    names += "acosh atanh erf erfc sigmoid rsqrt"
+    for name in names.split():
+        f = getattr(torch, name)
+        yield f"{name}", lambda f=f: f(floats)
+        yield f"{name} double", lambda f=f: f(numbers(1000, dtype=np.float64))
+    a, b = floats[::7], floats[3::7]
+    n = min(a.numel(), b.numel())
+    yield "pow", lambda: torch.pow(a[:n], b[:n])
+
+
 def cases():
+    yield from functions()
+    yield from norms()
     yield from products()
     yield from reductions()
     yield from copies()

@@ -4,8 +4,10 @@
 // Each function is scalar code without branches or calls, so GCC turns a loop over it into vector
 // code for every instruction set, and vector body, scalar tail and baseline give the same bits (the
 // build contracts nothing into FMA). Functions at the end of the file that forward to libm are the
-// same bits too, as they are never vectorised. Largest errors found against long double, in ulp:
-// exp and log 1.0, tanh 1.3, erf 1.2 for float and 2.8 for double.
+// same bits too, as they are never vectorised. Largest errors found against long double, in ulp of
+// float: exp and the logarithms 1.0, pow 0.6, erf 1.2, tanh 1.3, exp2, cosh and acos 1.4, sin, cos
+// (of any size), expm1 and asinh 1.6, atan 1.9, acosh, atanh 2.0, sinh 2.1, tan 2.5, asin 2.6; of
+// double: exp, log, tanh 1.3, erf 2.8.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -99,24 +101,48 @@ TS_MATH_FN double scale2(double p, int64_t n1, int64_t n2) {
 }
 }  // namespace detail
 
+// Polynomials are evaluated by pairs, not one coefficient after the other: the chain of dependent
+// operations is what a vector loop waits for.
+namespace detail {
+// x = n * ln 2 + r with n the nearest integer, which is left in the low bits of `bits` too.
+struct ExpParts {
+  uint32_t bits;
+  float n, r;
+};
+TS_MATH_FN ExpParts exp_parts(float x) {
+  // Adding 1.5 * 2^23 leaves the nearest integer in the low mantissa bits.
+  float t = x * 1.44269504f + 12582912.0f;
+  uint32_t bits = std::bit_cast<uint32_t>(t);
+  t -= 12582912.0f;
+  return {bits, t, (x - t * 0.693359375f) + t * 2.12194440e-4f};
+}
+// exp(r) - 1 for |r| up to ln 2 / 2.
+TS_MATH_FN float expm1_poly(float r) {
+  float r2 = r * r;
+  float p = (1.6666665459e-1f * r + 5.0000001201e-1f) +
+            ((8.3334519073e-3f * r + 4.1665795894e-2f) * r2 +
+             (1.9875691500e-4f * r + 1.3981999507e-3f) * (r2 * r2));
+  return p * r2 + r;
+}
+// 2^(n + shift), both from the low bits of exp_parts; normal numbers only.
+TS_MATH_FN float power_of_two(uint32_t bits, int shift) {
+  return std::bit_cast<float>((bits + static_cast<uint32_t>(127 + shift)) << 23);
+}
+// exp where neither x nor the result is near the ends: |x| up to 87.
+TS_MATH_FN float exp_mid(float x) {
+  ExpParts e = exp_parts(x);
+  return (expm1_poly(e.r) + 1.0f) * power_of_two(e.bits, 0);
+}
+}  // namespace detail
+
 TS_MATH_FN float exp(float x) {
   x = x > 89.0f ? 89.0f : x;
   x = x < -104.0f ? -104.0f : x;
-  // Adding 1.5 * 2^23 leaves the nearest integer in the low mantissa bits.
-  float t = x * 1.44269504f + 12582912.0f;
-  int32_t n = static_cast<int32_t>(std::bit_cast<uint32_t>(t) - 0x4b400000u);
+  detail::ExpParts e = detail::exp_parts(x);
+  int32_t n = static_cast<int32_t>(e.bits - 0x4b400000u);
   n = n > 130 ? 130 : n;  // garbage from a NaN must not reach the exponents below
   n = n < -152 ? -152 : n;
-  t -= 12582912.0f;
-  float r = (x - t * 0.693359375f) + t * 2.12194440e-4f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = (p * r * r + r) + 1.0f;
-  return detail::scale2(p, n);
+  return detail::scale2(detail::expm1_poly(e.r) + 1.0f, n);
 }
 
 TS_MATH_FN double exp(double x) {
@@ -145,7 +171,12 @@ TS_MATH_FN double exp(double x) {
   return detail::scale2(p, static_cast<int64_t>(n1), static_cast<int64_t>(n - n1));
 }
 
-TS_MATH_FN float log(float x) {
+namespace detail {
+// log x = k * ln 2 + (f - half + q), for x above zero and finite.
+struct LogParts {
+  float k, f, half, q;
+};
+TS_MATH_FN LogParts log_parts(float x) {
   bool tiny = x < 1.17549435e-38f;
   float xs = tiny ? x * 8388608.0f : x;
   uint32_t bits = std::bit_cast<uint32_t>(xs) + (0x3f800000u - 0x3f3504f3u);
@@ -155,10 +186,44 @@ TS_MATH_FN float log(float x) {
   float z = s * s, w = z * z;
   float r = w * (0.40000972152f + w * 0.24279078841f) + z * (0.66666662693f + w * 0.28498786688f);
   float half = 0.5f * f * f;
-  float y = s * (half + r) + k * 9.0580006145e-6f - half + f + k * 6.9313812256e-1f;
+  return {k, f, half, s * (half + r)};
+}
+// What a logarithm is at the ends of its domain.
+TS_MATH_FN float log_ends(float x, float y) {
   y = x == std::numeric_limits<float>::infinity() ? x : y;
   y = x == 0.0f ? -std::numeric_limits<float>::infinity() : y;
   return x >= 0.0f ? y : std::numeric_limits<float>::quiet_NaN();
+}
+// To another base: the logarithm in two parts times the factor in two parts.
+TS_MATH_FN float log_scaled(const LogParts& l, float high, float low) {
+  float head = std::bit_cast<float>(std::bit_cast<uint32_t>(l.f - l.half) & 0xfffff000u);
+  float tail = (l.f - head) - l.half + l.q;
+  return (tail * low + (head * low + tail * high)) + head * high;
+}
+}  // namespace detail
+
+TS_MATH_FN float log(float x) {
+  detail::LogParts l = detail::log_parts(x);
+  return detail::log_ends(x, l.q + l.k * 9.0580006145e-6f - l.half + l.f + l.k * 6.9313812256e-1f);
+}
+TS_MATH_FN float log2(float x) {
+  detail::LogParts l = detail::log_parts(x);
+  return detail::log_ends(x, detail::log_scaled(l, 0x1.714p+0f, 3.12228396e-4f) + l.k);
+}
+TS_MATH_FN float log10(float x) {
+  detail::LogParts l = detail::log_parts(x);
+  float y = detail::log_scaled(l, 0x1.bcap-2f, 9.03803375e-5f) + l.k * 7.9034151668e-07f;
+  return detail::log_ends(x, y + l.k * 3.0102920532e-01f);
+}
+TS_MATH_FN float log1p(float x) {
+  float u = 1.0f + x;
+  float c = (x - (u - 1.0f)) / u;  // what rounding took from u, as it counts in the logarithm
+  detail::LogParts l = detail::log_parts(u);
+  float y = (l.q + (c + l.k * 9.0580006145e-6f)) - l.half + l.f + l.k * 6.9313812256e-1f;
+  y = abs(x) < 1e-7f ? x : y;
+  y = x == std::numeric_limits<float>::infinity() ? x : y;
+  y = x == -1.0f ? -std::numeric_limits<float>::infinity() : y;
+  return x >= -1.0f ? y : std::numeric_limits<float>::quiet_NaN();
 }
 
 TS_MATH_FN double log(double x) {
@@ -185,15 +250,14 @@ TS_MATH_FN double log(double x) {
 }
 
 TS_MATH_FN float tanh(float x) {
-  float a = abs(x), z = x * x;
-  float p = -5.70498872745e-3f;
-  p = p * z + 2.06390887954e-2f;
-  p = p * z - 5.37397155531e-2f;
-  p = p * z + 1.33314422036e-1f;
-  p = p * z - 3.33332819422e-1f;
+  float a = abs(x), z = x * x, z2 = z * z;
+  float p = (1.33314422036e-1f * z - 3.33332819422e-1f) +
+            ((2.06390887954e-2f * z - 5.37397155531e-2f) * z2 - 5.70498872745e-3f * (z2 * z2));
   float small = p * z * x + x;
-  float big = 1.0f - 2.0f / (exp(a + a) + 1.0f);
-  return a < 0.625f ? small : copysign(big, x);
+  float e = detail::exp_mid(a < 10.0f ? a + a : 20.0f);
+  float big = 1.0f - 2.0f / (e + 1.0f);
+  float y = a < 0.625f ? small : copysign(big, x);
+  return x != x ? x : y;
 }
 
 TS_MATH_FN double tanh(double x) {
@@ -208,21 +272,17 @@ TS_MATH_FN double tanh(double x) {
 }
 
 TS_MATH_FN float erf(float x) {
-  float t = abs(x), s = x * x;
-  float b = (-1.72853470e-5f * t + 3.83197126e-4f) * s + (-3.88396438e-3f * t + 2.42546219e-2f);
-  b = b * t - 1.06777877e-1f;
-  b = b * t - 6.34846687e-1f;
-  b = b * t - 1.28717512e-1f;
+  float t = abs(x), s = x * x, s2 = s * s;
+  float b = (-6.34846687e-1f * t - 1.28717512e-1f) +
+            ((2.42546219e-2f * t - 1.06777877e-1f) * s +
+             ((3.83197126e-4f * t - 3.88396438e-3f) - 1.72853470e-5f * s) * s2);
   b = b * t - t;
   // Past 4 the fit is not one, and the result is 1.
   b = t > 4.0f ? -20.0f : b;
-  float big = copysign(1.0f - exp(b), x);
-  float p = -5.96761703e-4f;
-  p = p * s + 4.99119423e-3f;
-  p = p * s - 2.67681349e-2f;
-  p = p * s + 1.12819925e-1f;
-  p = p * s - 3.76125336e-1f;
-  p = p * s + 1.28379166e-1f;
+  float big = copysign(1.0f - detail::exp_mid(b), x);
+  float p =
+      (-3.76125336e-1f * s + 1.28379166e-1f) + ((-2.67681349e-2f * s + 1.12819925e-1f) * s2 +
+                                                (-5.96761703e-4f * s + 4.99119423e-3f) * (s2 * s2));
   float small = p * x + x;
   float y = t > 0.927734375f ? big : small;
   return x != x ? x : y;
@@ -278,6 +338,227 @@ TS_MATH_FN float rint(float x) { return __builtin_rintf(x); }
 TS_MATH_FN double rint(double x) { return __builtin_rint(x); }
 TS_MATH_FN int64_t rint(int64_t x) { return x; }
 
+TS_MATH_FN float exp2(float x) {
+  x = x > 129.0f ? 129.0f : x;
+  x = x < -151.0f ? -151.0f : x;
+  float t = x + 12582912.0f;
+  int32_t n = static_cast<int32_t>(std::bit_cast<uint32_t>(t) - 0x4b400000u);
+  n = n > 130 ? 130 : n;
+  n = n < -152 ? -152 : n;
+  float r = x - (t - 12582912.0f), r2 = r * r;
+  float p = (0.2402265092f * r + 0.6931471806f) +
+            ((0.009618056671f * r + 0.05550410929f) * r2 +
+             ((0.0001546144732f * r + 0.001333345455f) + 1.531008188e-5f * r2) * (r2 * r2));
+  return detail::scale2(p * r + 1.0f, n);
+}
+TS_MATH_FN float expm1(float x) {
+  float c = x > 89.0f ? 89.0f : x;
+  c = c < -25.0f ? -25.0f : c;
+  detail::ExpParts e = detail::exp_parts(c);
+  float p = detail::expm1_poly(e.r), h = detail::power_of_two(e.bits, -1);
+  float y = 2.0f * (h * p + (h - 0.5f));
+  y = e.n == 0.0f ? p : y;
+  return x != x ? x : y;
+}
+TS_MATH_FN float sinh(float x) {
+  float a = abs(x), c = a < 90.0f ? a : 90.0f;
+  detail::ExpParts e = detail::exp_parts(c);
+  float p = detail::expm1_poly(e.r), h = detail::power_of_two(e.bits, -1);
+  float m = e.n == 0.0f ? 0.5f * p : h * p + (h - 0.5f);  // expm1(a) / 2
+  float y = a > 40.0f ? h * p + h : m + m / (m + m + 1.0f);
+  y = a > 89.42f ? std::numeric_limits<float>::infinity() : y;
+  return x != x ? x : copysign(y, x);
+}
+TS_MATH_FN float cosh(float x) {
+  float a = abs(x), c = a < 90.0f ? a : 90.0f;
+  detail::ExpParts e = detail::exp_parts(c);
+  float half = (detail::expm1_poly(e.r) + 1.0f) * detail::power_of_two(e.bits, -1);
+  float y = half + 0.25f / half;
+  y = a > 89.42f ? std::numeric_limits<float>::infinity() : y;
+  return x != x ? x : y;
+}
+TS_MATH_FN float asinh(float x) {
+  float a = abs(x);
+  bool big = a > 1e4f;
+  float c = big ? 1.0f : a;
+  float near = log1p(c + c * c / (1.0f + sqrt(1.0f + c * c)));
+  float y = big ? log(a) + 0.69314718f : near;
+  return x != x ? x : copysign(y, x);
+}
+TS_MATH_FN float acosh(float x) {
+  bool big = x > 1e4f;
+  float t = (big ? 1.0f : x) - 1.0f;
+  float near = log1p(t + sqrt(t + t + t * t));
+  return big ? log(x) + 0.69314718f : near;
+}
+TS_MATH_FN float atanh(float x) {
+  float a = abs(x), y = copysign(0.5f * log1p((a + a) / (1.0f - a)), x);
+  y = a == 1.0f ? copysign(std::numeric_limits<float>::infinity(), x) : y;
+  return a <= 1.0f ? y : std::numeric_limits<float>::quiet_NaN();
+}
+
+// By the tangent of the angle to 0, 45 or 90 degrees, whichever is near.
+TS_MATH_FN float atan(float x) {
+  float a = abs(x);
+  bool far = a > 2.414213562f, mid = a > 0.414213562f;
+  float over = mid ? a - 1.0f : a, under = mid ? a + 1.0f : 1.0f;
+  over = far ? -1.0f : over;
+  under = far ? a : under;
+  float t = over / under, z = t * t, z2 = z * z;
+  float p = (0.199995595f * z - 0.3333333186f) +
+            ((0.1074885809f * z - 0.1426450711f) * z2 - 0.06466834135f * (z2 * z2));
+  float high = mid ? 0.78539816f : 0.0f, low = mid ? -2.1855695e-8f : 0.0f;
+  high = far ? 1.57079637f : high;
+  low = far ? -4.371139e-8f : low;
+  float y = high + ((p * z * t + low) + t);
+  return x != x ? x : copysign(y, x);
+}
+namespace detail {
+// asin(s) for s up to 0.5, and s from the square root above that.
+TS_MATH_FN float asin_part(float a, bool far) {
+  float z = far ? 0.5f * (1.0f - a) : a * a;
+  float s = far ? sqrt(z) : a, z2 = z * z;
+  float p = (0.07498761609f * z + 0.1666667314f) +
+            ((0.0264333491f * z + 0.04502021749f) * z2 + 0.03832833076f * (z2 * z2));
+  return p * z * s + s;
+}
+}  // namespace detail
+TS_MATH_FN float asin(float x) {
+  float a = abs(x);
+  bool far = a > 0.5f;
+  float p = detail::asin_part(a, far);
+  return copysign(far ? 1.57079637f - (p + p) : p, x);
+}
+TS_MATH_FN float acos(float x) {
+  float a = abs(x);
+  bool far = a > 0.5f;
+  float p = detail::asin_part(a, far), twice = p + p;
+  float outer = x < 0.0f ? 3.14159274f - (twice + 8.7422777e-8f) : twice;
+  float inner = 1.57079637f - (copysign(p, x) + 4.371139e-8f);
+  return far ? outer : inner;
+}
+
+namespace detail {
+// The angle from the nearest multiple of 90 degrees, and which one that is.
+struct Angle {
+  uint32_t quadrant;
+  float r;  // of |x|
+};
+// Note [Angles of any size]
+// |x| = m * 2^(e - 23) with an integer m. Of 2 / pi only 96 bits count in the product: those above
+// give multiples of 360 degrees, those below nothing that float can show. They begin at bit e + 39,
+// counted from 64 zeros before the point. The product's two highest bits are the quadrant, the
+// others the fraction of 90 degrees.
+TS_MATH_FN Angle reduce_angle(float x) {
+  uint32_t bits = std::bit_cast<uint32_t>(x) & 0x7fffffffu;
+  uint32_t e = bits >> 23;
+  uint64_t m = (bits & 0x007fffffu) | 0x00800000u;
+  uint32_t start = e < 126u ? 38u : e - 88u;  // e + 39 - 127; small angles are not asked for
+  uint64_t shift = start & 63u;
+  bool second = start >= 64u, third = start >= 128u;
+  uint64_t w0 = second ? 0xa2f9836e4e441529u : 0u;
+  uint64_t w1 = second ? 0xfc2757d1f534ddc0u : 0xa2f9836e4e441529u;
+  uint64_t w2 = second ? 0xdb6295993c439041u : 0xfc2757d1f534ddc0u;
+  w0 = third ? 0xfc2757d1f534ddc0u : w0;
+  w1 = third ? 0xdb6295993c439041u : w1;
+  w2 = third ? 0xfe5163abdebbc561u : w2;
+  uint64_t high = (w0 << shift) | ((w1 >> 1) >> (63u - shift));
+  uint64_t low = (w1 << shift) | ((w2 >> 1) >> (63u - shift));
+  uint64_t p = m * high + ((m * (low >> 32)) >> 32);
+  uint64_t q = (p + 0x2000000000000000u) >> 62;
+  uint64_t fraction = p - (q << 62);
+  int32_t head = static_cast<int32_t>(static_cast<uint32_t>(fraction >> 32));
+  int32_t tail = static_cast<int32_t>(static_cast<uint32_t>(fraction) >> 8);
+  // In units of 2^-22 of 90 degrees: what float holds of it, and the rest.
+  float whole = static_cast<float>(head >> 8);
+  float rest = static_cast<float>(head & 255) * 0x1p-8f + static_cast<float>(tail) * 0x1p-32f;
+  float a = std::bit_cast<float>(std::bit_cast<uint32_t>(whole + rest) & 0xfffff000u);
+  float b = (whole - a) + rest;
+  float r = a * 0x1.92p-22f + (a * 1.15353296e-10f + b * 3.74507039e-07f);
+  bool small = abs(x) < 0.78539816f;
+  return {small ? 0u : static_cast<uint32_t>(q), small ? abs(x) : r};
+}
+TS_MATH_FN float sin_poly(float r) {
+  float z = r * r;
+  float p =
+      (0.008333331872f * z - 0.1666666666f) + (2.724969594e-6f * z - 0.0001984008508f) * (z * z);
+  return p * z * r + r;
+}
+TS_MATH_FN float cos_poly(float r) {
+  float z = r * r, h = 0.5f * z, w = 1.0f - h;
+  float p = (-0.001388830247f * z + 0.04166666466f) + 2.454778802e-5f * (z * z);
+  return w + (((1.0f - w) - h) + p * (z * z));
+}
+TS_MATH_FN float with_sign_of(float y, uint32_t bit) {
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(y) ^ (bit << 31));
+}
+TS_MATH_FN float finite_or_nan(float x, float y) {
+  return isfinite(x) ? y : std::numeric_limits<float>::quiet_NaN();
+}
+}  // namespace detail
+TS_MATH_FN float sin(float x) {
+  detail::Angle t = detail::reduce_angle(x);
+  float s = detail::sin_poly(t.r), c = detail::cos_poly(t.r);
+  float y = detail::with_sign_of((t.quadrant & 1u) != 0 ? c : s, (t.quadrant >> 1) & 1u);
+  y = detail::with_sign_of(y, std::bit_cast<uint32_t>(x) >> 31);
+  return detail::finite_or_nan(x, y);
+}
+TS_MATH_FN float cos(float x) {
+  detail::Angle t = detail::reduce_angle(x);
+  float s = detail::sin_poly(t.r), c = detail::cos_poly(t.r);
+  float y = (t.quadrant & 1u) != 0 ? s : c;
+  return detail::finite_or_nan(x, detail::with_sign_of(y, ((t.quadrant + 1u) >> 1) & 1u));
+}
+TS_MATH_FN float tan(float x) {
+  detail::Angle t = detail::reduce_angle(x);
+  float s = detail::sin_poly(t.r), c = detail::cos_poly(t.r);
+  bool odd = (t.quadrant & 1u) != 0;
+  float y = (odd ? c : s) / (odd ? s : c);
+  y = detail::with_sign_of(y, (t.quadrant & 1u) ^ (std::bit_cast<uint32_t>(x) >> 31));
+  return detail::finite_or_nan(x, y);
+}
+
+// In double, of which float needs half the digits.
+TS_MATH_FN float pow(float x, float y) {
+  double a = static_cast<double>(abs(x)), e = static_cast<double>(y);
+  uint64_t bits = std::bit_cast<uint64_t>(a) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
+  double k =
+      std::bit_cast<double>((bits >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023.0);
+  double f = std::bit_cast<double>((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
+  double s = f / (2.0 + f), z = s * s, z2 = z * z;
+  double l =
+      (0.961796693924317602 * z + 2.88539008177792731) +
+      ((0.412198401056320529 * z + 0.577078017253111739) * z2 +
+       ((0.261442253942959178 * z + 0.320616453674450013) + 0.242938861574754454 * z2) * (z2 * z2));
+  double log = k + s * l;
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  log = a == 0.0 ? -kInf : log;
+  log = a == kInf ? kInf : log;
+  double t = e * log;
+  t = t > 300.0 ? 300.0 : t;
+  t = t < -300.0 ? -300.0 : t;
+  double n = t + 6755399441055744.0;
+  uint64_t power = (std::bit_cast<uint64_t>(n) - 0x4338000000000000u + 1023u) << 52;
+  double r = t - (n - 6755399441055744.0), r2 = r * r;
+  double p =
+      (0.240226509223351793 * r + 0.693147180553717089) +
+      ((0.00961805667059936867 * r + 0.0555041092874841918) * r2 +
+       ((0.000154614473189492973 * r + 0.00133334545500945913) + 0.0000153100818762439144 * r2) *
+           (r2 * r2));
+  float v = static_cast<float>((p * r + 1.0) * std::bit_cast<double>(power));
+  v = t != t || x != x ? std::numeric_limits<float>::quiet_NaN() : v;
+  // Floats of 2^24 and more are even integers; below, the conversion is exact.
+  float m = abs(y) < 16777216.0f ? y : 0.0f;
+  int32_t i = static_cast<int32_t>(m);
+  bool integer = static_cast<float>(i) == m, odd = integer && (i & 1) != 0;
+  bool negative = (std::bit_cast<uint32_t>(x) >> 31) != 0;
+  v = detail::with_sign_of(v, negative && odd ? 1u : 0u);
+  v = negative && !integer && a != 0.0 && a != kInf ? std::numeric_limits<float>::quiet_NaN() : v;
+  bool one =
+      y == 0.0f || x == 1.0f || (a == 1.0 && abs(y) == std::numeric_limits<float>::infinity());
+  return one ? 1.0f : v;
+}
+
 // One element at a time through libm.
 #define TS_MATH_LIBM1(name)                               \
   TS_MATH_FN float name(float x) { return std::name(x); } \
@@ -285,29 +566,32 @@ TS_MATH_FN int64_t rint(int64_t x) { return x; }
 #define TS_MATH_LIBM2(name)                                           \
   TS_MATH_FN float name(float x, float y) { return std::name(x, y); } \
   TS_MATH_FN double name(double x, double y) { return std::name(x, y); }
-TS_MATH_LIBM1(sin)
-TS_MATH_LIBM1(cos)
-TS_MATH_LIBM1(tan)
-TS_MATH_LIBM1(asin)
-TS_MATH_LIBM1(acos)
-TS_MATH_LIBM1(atan)
-TS_MATH_LIBM1(sinh)
-TS_MATH_LIBM1(cosh)
-TS_MATH_LIBM1(asinh)
-TS_MATH_LIBM1(acosh)
-TS_MATH_LIBM1(atanh)
-TS_MATH_LIBM1(exp2)
-TS_MATH_LIBM1(expm1)
-TS_MATH_LIBM1(log2)
-TS_MATH_LIBM1(log10)
-TS_MATH_LIBM1(log1p)
+#define TS_MATH_LIBM_DOUBLE(name) \
+  TS_MATH_FN double name(double x) { return std::name(x); }
+TS_MATH_LIBM_DOUBLE(sin)
+TS_MATH_LIBM_DOUBLE(cos)
+TS_MATH_LIBM_DOUBLE(tan)
+TS_MATH_LIBM_DOUBLE(asin)
+TS_MATH_LIBM_DOUBLE(acos)
+TS_MATH_LIBM_DOUBLE(atan)
+TS_MATH_LIBM_DOUBLE(sinh)
+TS_MATH_LIBM_DOUBLE(cosh)
+TS_MATH_LIBM_DOUBLE(asinh)
+TS_MATH_LIBM_DOUBLE(acosh)
+TS_MATH_LIBM_DOUBLE(atanh)
+TS_MATH_LIBM_DOUBLE(exp2)
+TS_MATH_LIBM_DOUBLE(expm1)
+TS_MATH_LIBM_DOUBLE(log2)
+TS_MATH_LIBM_DOUBLE(log10)
+TS_MATH_LIBM_DOUBLE(log1p)
 TS_MATH_LIBM1(erfc)
 TS_MATH_LIBM1(lgamma)
 TS_MATH_LIBM1(cbrt)
-TS_MATH_LIBM2(pow)
+TS_MATH_FN double pow(double x, double y) { return std::pow(x, y); }
 TS_MATH_LIBM2(fmod)
 TS_MATH_LIBM2(atan2)
 TS_MATH_LIBM2(hypot)
+#undef TS_MATH_LIBM_DOUBLE
 #undef TS_MATH_LIBM1
 #undef TS_MATH_LIBM2
 

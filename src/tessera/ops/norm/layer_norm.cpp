@@ -1,0 +1,115 @@
+#include "tessera/gen/norm.h"
+#include "tessera/gen/view.h"
+#include "tessera/ops/call.h"
+
+namespace tessera {
+
+namespace {
+
+void check_shapes(const char* name, const TensorBase& x, const Dims& shape,
+                  const TensorBase& weight, const TensorBase& bias) {
+  TS_CHECK(shape.ndim() >= 1,
+           "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+           "element, but got normalized_shape = ",
+           shape);
+  TS_CHECK(!weight.defined() || weight.sizes() == shape,
+           "Expected weight to be of same shape as normalized_shape, but got weight of shape ",
+           weight.defined() ? weight.sizes() : Dims(), " and normalized_shape = ", shape);
+  TS_CHECK(!bias.defined() || bias.sizes() == shape,
+           "Expected bias to be of same shape as normalized_shape, but got bias of shape ",
+           bias.defined() ? bias.sizes() : Dims(), " and normalized_shape = ", shape);
+  bool fits = x.dim() >= shape.ndim();
+  std::string wanted = "[*";
+  for (int i = 0; i < shape.ndim(); ++i) {
+    fits = fits && x.size(i - shape.ndim()) == shape[static_cast<size_t>(i)];
+    wanted += ", " + std::to_string(shape[static_cast<size_t>(i)]);
+  }
+  TS_CHECK(fits, "Given normalized_shape=", shape, ", expected input with shape ", wanted,
+           "], but got input of size", x.sizes());
+  TS_CHECK_IMPLEMENTED(is_floating(x.dtype()), "\"", name, "\" not implemented for ", x.dtype());
+}
+
+int64_t count(const Dims& shape) {
+  int64_t n = 1;
+  for (int64_t d : shape) n *= d;
+  return n;
+}
+
+// Rows of the normalised elements; those of an empty tensor from its leading sizes.
+int64_t rows_of(const TensorBase& x, const Dims& shape) {
+  int64_t rows = 1;
+  for (int d = 0; d < x.dim() - shape.ndim(); ++d) rows *= x.size(d);
+  return rows;
+}
+
+}  // namespace
+
+TS_OP({
+    .schema = "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? "
+              "bias, float eps) -> (Tensor, Tensor, Tensor)",
+    .doc = "layer_norm with the mean and the inverse deviation it used.",
+    .example = "torch.native_layer_norm(torch.tensor([[1.0, 3.0]]), [2], None, None, 1e-5)",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      const TensorBase& x = c.tensor(0);
+      const Dims shape = c.ints(1);
+      TensorBase weight = c.maybe(2), bias = c.maybe(3);
+      check_shapes("layer_norm", x, shape, weight, bias);
+      Outputs r =
+          op::_row_norm(x, weight, bias, rows_of(x, shape), 1, count(shape), true, c.number(4));
+      Dims stats = x.sizes();
+      for (int i = 0; i < shape.ndim(); ++i) stats[stats.size() - 1 - static_cast<size_t>(i)] = 1;
+      return std::vector<TensorBase>{r[0], op::reshape(r[1], stats.span()),
+                                     op::reshape(r[2], stats.span())};
+    },
+    .samples = {{"T(3, 4), [4], None, None, 1e-5"}},
+});
+
+TS_OP({
+    .schema = "nn.functional.layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, "
+              "Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+    .also = "layer_norm",
+    .doc = "Brings the last dimensions of each element to mean zero and variance one, then scales "
+           "by weight and shifts by bias.",
+    .example = "torch.nn.functional.layer_norm(torch.tensor([[1.0, 3.0]]), [2])",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      const TensorBase& x = c.tensor(0);
+      const Dims shape = c.ints(1);
+      TensorBase weight = c.maybe(2), bias = c.maybe(3);
+      check_shapes("layer_norm", x, shape, weight, bias);
+      Outputs r =
+          op::_row_norm(x, weight, bias, rows_of(x, shape), 1, count(shape), true, c.number(4));
+      return r[0];
+    },
+    .autocast = Autocast::kFloat32,
+    .samples = {{"T(3, 4), [4]"},
+                {"T(2, 3, 4), [3, 4], T(3, 4), T(3, 4), 1e-3"},
+                {"T(2, 5), [5], None, T(5)"},
+                {"T(0, 4), [4]"}},
+});
+
+TS_OP({
+    .schema = "nn.functional.rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, "
+              "float? eps=None) -> Tensor",
+    .also = "rms_norm",
+    .doc = "Divides the last dimensions of each element by the root of their mean square, then "
+           "scales by weight.",
+    .example = "torch.nn.functional.rms_norm(torch.tensor([[1.0, 7.0]]), [2])",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      const TensorBase& x = c.tensor(0);
+      const Dims shape = c.ints(1);
+      TensorBase weight = c.maybe(2);
+      check_shapes("rms_norm", x, shape, weight, TensorBase());
+      // Without one, the machine's of the dtype it computes in.
+      const double own = x.dtype() == DType::kFloat64 ? 0x1p-52 : 0x1p-23;
+      Outputs r = op::_row_norm(x, weight, TensorBase(), rows_of(x, shape), 1, count(shape), false,
+                                c.has(3) ? c.number(3) : own);
+      return r[0];
+    },
+    .autocast = Autocast::kFloat32,
+    .reference = "self / np.sqrt((self * self).mean(-1, keepdims=True) + 1.1920929e-7)",
+});
+
+}  // namespace tessera

@@ -1,0 +1,65 @@
+// Gradients of the gradients of normalisations, by operators.
+#pragma once
+#include "tessera/gen/binary.h"
+#include "tessera/gen/copy.h"
+#include "tessera/gen/reduce.h"
+#include "tessera/gen/unary.h"
+#include "tessera/gen/view.h"
+#include "tessera/ops/call.h"
+
+namespace tessera {
+
+inline DType stats_dtype(DType t) { return t == DType::kFloat64 ? t : DType::kFloat32; }
+inline TensorBase to_dtype(const TensorBase& t, DType dtype) {
+  return t.dtype() == dtype ? t : op::_to_dtype(t, dtype);
+}
+
+// Of an operator with the arguments grad, input, mean, factor, weight and the results dx, dw, db.
+// With xh = (x - mean) * factor and P = factor * (1 - mean - xh * mean(xh * .)), which is
+// symmetric: dx = P(g * w), dw = sum(g * xh), db = sum(g). L lays operands out: values(), stats(),
+// weights() broadcast against each other, mean() is over what was normalised together,
+// channel_sums() over what shares a weight.
+template <class L>
+void norm_second_gradients(Backward& b, const L& l, bool centred) {
+  const TensorBase &g = b.tensor(0), &x = b.tensor(1);
+  const DType wide = stats_dtype(x.dtype());
+  TensorBase factor = l.stats(b.tensor(3)), grad = l.values(to_dtype(g, wide));
+  TensorBase xh = op::mul(op::sub(l.values(to_dtype(x, wide)), l.stats(b.tensor(2))), factor);
+  TensorBase w = b.has(4) ? l.weights(to_dtype(b.tensor(4), wide)) : TensorBase();
+  auto times_w = [&](const TensorBase& t) { return w.defined() ? op::mul(t, w) : t; };
+  auto project = [&](const TensorBase& t) {
+    TensorBase p = op::sub(t, op::mul(xh, l.mean(op::mul(t, xh))));
+    if (centred) p = op::sub(p, l.mean(t));
+    return op::mul(p, factor);
+  };
+  auto add = [](const TensorBase& a, const TensorBase& t) {
+    return a.defined() ? op::add(a, t) : t;
+  };
+  TensorBase dg, dx, gxh;  // gradients of g, of x, of xh
+  if (b.has_grad(0)) {
+    TensorBase big = l.values(to_dtype(b.result_grads[0], wide)), gw = times_w(grad);
+    TensorBase projected = project(big);
+    dg = times_w(projected);
+    if (b.wants(4)) b.set(4, l.channel_sums(op::mul(grad, projected)));
+    TensorBase mean_gx = l.mean(op::mul(gw, xh)), mean_bx = l.mean(op::mul(big, xh));
+    gxh = op::neg(op::mul(factor, op::add(op::mul(gw, mean_bx), op::mul(big, mean_gx))));
+    // Of the factor in front: its slope is -factor^2 * xh / n.
+    TensorBase q = op::sub(l.mean(op::mul(big, gw)), op::mul(mean_gx, mean_bx));
+    if (centred) q = op::sub(q, op::mul(l.mean(gw), l.mean(big)));
+    dx = op::neg(op::mul(op::mul(q, op::mul(factor, factor)), xh));
+  }
+  if (b.has_grad(1)) {
+    TensorBase gw = l.weights(b.result_grads[1]);
+    dg = add(dg, op::mul(gw, xh));
+    gxh = add(gxh, op::mul(gw, grad));
+  }
+  if (b.has_grad(2)) {
+    Dims all = l.shape();
+    dg = add(dg, op::expand(l.weights(b.result_grads[2]), all.span()));
+  }
+  if (gxh.defined()) dx = add(dx, project(gxh));
+  if (b.wants(0) && dg.defined()) b.set(0, op::reshape(dg, g.sizes().span()));
+  if (b.wants(1) && dx.defined()) b.set(1, op::reshape(dx, x.sizes().span()));
+}
+
+}  // namespace tessera
