@@ -43,7 +43,7 @@ def raises(kind, words, function, *args, **kwargs):
 def test_operators_with_numbers_on_either_side(name, number):
     """As Python's own, which PyTorch follows: also in dtypes."""
     apply = getattr(operator, name)
-    values = [1, -2, 3, 5] if "shift" not in name else [1, 2, 3, 5]
+    values = [1, 2, 3, 5] if "shift" in name or name == "pow" else [1, -2, 3, 5]
     for left, right in ((values, number), (number, values)):
         expected = [apply(v, number) if left is values else apply(number, v) for v in values]
         made = apply(*(torch.tensor(x) if x is values else x for x in (left, right)))
@@ -80,7 +80,11 @@ def test_what_is_refused():
     bools = torch.tensor([True, False])
     raises(RuntimeError, "two bool tensors", lambda: bools - bools)
     raises(RuntimeError, "with a bool tensor", lambda: 1 - bools)
+    raises(RuntimeError, "with a bool tensor", lambda: torch.ones(2) - True)
     raises(RuntimeError, "on a bool tensor", lambda: -bools)
+    raises(NotImplementedError, "Bool", F.threshold, bools, 1, 2)
+    raises(NotImplementedError, "Long", torch.lerp, ints(1), ints(2), 0.5)
+    raises(RuntimeError, "negative limits", F.hardtanh, ints(1, dtype=torch.uint8))
     raises(RuntimeError, "on a bool tensor", lambda: +bools)
     raises(RuntimeError, "negative integer powers", lambda: ints(2) ** -1)
     raises(TypeError, "only implemented on integer", lambda: ~torch.ones(2))
@@ -124,6 +128,16 @@ def test_quotients_and_what_they_leave():
     assert (tricky // 0.1).item() == 1.0 // 0.1
 
 
+def test_numbers_beside_narrow_elements():
+    byte = ints(1, 100, 255, dtype=torch.uint8)
+    assert (byte // -3).tolist() == [0, 0, 1]  # -3 is 253
+    assert torch.clamp(byte, -1, 2).tolist() == [2, 2, 2]
+    tenth = torch.tensor([1.0], dtype=torch.float16) % 0.1
+    assert tenth.item() == 1.0 % torch.tensor(0.1, dtype=torch.float16).item()
+    quotient = torch.tensor([1.0]).bfloat16(), torch.tensor([0.1]).bfloat16()
+    assert torch.div(*quotient, rounding_mode="trunc").item() == 10
+
+
 def test_shifts_past_the_bits():
     assert (ints(1, -1) << 64).tolist() == [0, 0]
     assert (ints(1, -1) >> 64).tolist() == [0, -1]
@@ -150,6 +164,7 @@ def test_special_values():
     assert torch.isnan(torch.maximum(x, torch.zeros(4))).tolist() == [True, False, False, False]
     assert torch.fmax(x, torch.zeros(4))[0].item() == 0
     assert math.isnan(torch.clamp(x, -1, 1)[0].item())
+    assert F.logsigmoid(x)[1:3].tolist() == [0, -INF]
     assert torch.xlogy(torch.zeros(1), torch.zeros(1)).item() == 0
     assert torch.logaddexp(torch.tensor([-INF]), torch.tensor([-INF])).item() == -INF
     assert torch.frexp(torch.tensor([6.0, 2.0**-140, 0.0])).exponent.tolist() == [3, -139, 0]
@@ -159,6 +174,8 @@ def test_equal_and_close():
     a = torch.tensor([1.0, NAN])
     assert not torch.equal(a, a.clone()) and not torch.allclose(a, a)
     assert torch.allclose(a, a, equal_nan=True)
+    assert torch.is_nonzero(a[0]) and not torch.is_nonzero(torch.zeros(1, 1))
+    raises(RuntimeError, "ambiguous", torch.is_nonzero, a)
     assert torch.equal(torch.zeros(0), torch.zeros(0)) and not torch.equal(ints(1), ints(1, 1))
     raises(RuntimeError, "did not match", torch.isclose, torch.ones(1), torch.ones(1).double())
 
