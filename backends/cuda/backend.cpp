@@ -223,9 +223,6 @@ Status copy_peer(Exec exec, void* dst, int dst_device, const void* src, int src_
 
 Status run_group(Exec exec, const GroupProgram* program) {
   for (int i = 0; i < program->num_instrs; ++i)
-    if (program->instrs[i].cls >= RegClass::kC64 || program->instrs[i].result_cls >= RegClass::kC64)
-      return fail(Code::kUnsupported, "complex numbers are not implemented for CUDA");
-  for (int i = 0; i < program->num_instrs; ++i)
     if (const PointwiseBody* b = program->instrs[i].body; b && std::strstr(b->text, "special::"))
       return fail(Code::kUnsupported, "%s is not implemented for CUDA", b->name);
   return with(exec.device,
@@ -233,8 +230,6 @@ Status run_group(Exec exec, const GroupProgram* program) {
 }
 
 Status run_reduce(Exec exec, const ReduceProgram* program) {
-  if (program->cls >= RegClass::kC64)
-    return fail(Code::kUnsupported, "complex numbers are not implemented for CUDA");
   return with(exec.device,
               [&](Device& d) { return run_reduce_on(d, stream_of(d, exec.stream), *program); });
 }
@@ -260,6 +255,11 @@ KernelFn find(const char* name) {
 Status run_kernel(Exec exec, const char* name, const KernelArgs* args) {
   KernelFn run = find(name);
   if (!run) return fail(Code::kUnsupported, "%s is not implemented for CUDA", name);
+  // Only what moves elements does so by their size, whatever they are.
+  if (run != run_index_select)
+    for (int i = 0; i < args->num_outputs; ++i)
+      if (is_complex(args->outputs[i].dtype))
+        return fail(Code::kUnsupported, "%s of complex numbers is not implemented for CUDA", name);
   return with(exec.device, [&](Device& d) { return run(d, stream_of(d, exec.stream), *args); });
 }
 

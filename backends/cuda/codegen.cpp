@@ -15,8 +15,12 @@ std::string num(int64_t v) { return std::to_string(v); }
 class GroupText {
  public:
   GroupText(const GroupProgram& g, const GroupPlan& plan) : g_(g), plan_(plan) {
-    word_imm_ = 1 + plan.num_operands;
-    word_dims_ = word_imm_ + g.num_immediates;
+    int word = 1 + plan.num_operands;
+    for (int i = 0; i < g.num_immediates; ++i) {
+      word_imm_.push_back(word);
+      word += immediate_words(g.immediate_cls[i]);
+    }
+    word_dims_ = word;
     int dims = plan.mode == GroupMode::kTile ? 3 : 2 * (plan.ndim > 0 ? plan.ndim - 1 : 0);
     word_strides_.resize(plan.num_operands, -1);
     words_ = word_dims_ + dims;
@@ -28,7 +32,7 @@ class GroupText {
   }
 
   std::string make() {
-    out_ = prelude_text();
+    out_ = prelude_text(has_complex());
     out_ += plan_.wide ? "typedef uint64_t I; typedef int64_t O;\n"
                        : "typedef uint32_t I; typedef int32_t O;\n";
     out_ += "struct Params { unsigned long long w[" + num(words_) + "]; };\n";
@@ -44,6 +48,11 @@ class GroupText {
   }
 
  private:
+  bool has_complex() const {
+    for (int i = 0; i < g_.num_instrs; ++i)
+      if (is_complex(g_.instrs[i].cls) || is_complex(g_.instrs[i].result_cls)) return true;
+    return false;
+  }
   bool is_input(int i) const { return i < g_.num_inputs; }
   DType dtype(int i) const {
     return is_input(i) ? g_.inputs[i].dtype : g_.outputs[i - g_.num_inputs].to.dtype;
@@ -57,23 +66,34 @@ class GroupText {
     return std::string("((") + (is_input(i) ? "const " : "") + of + "*)p.w[" + num(1 + i) + "])";
   }
 
-  // One function for each body and class in use.
+  // One function for each body and class in use: a template, so that what `if constexpr` leaves out
+  // need not be right for the class.
   void bodies() {
     for (int i = 0; i < g_.num_instrs; ++i) {
       const Instr& in = g_.instrs[i];
       if (in.kind != Instr::Kind::kBody || body_number(i) != i) continue;
       const PointwiseBody& b = *in.body;
-      std::string t = register_type(in.cls);
-      out_ += std::string("TS_FN ") + (b.result == 'b' ? "bool" : t) + " " + body_name(i) + "(";
+      out_ += std::string("template <class T, class R> TS_FN ") + register_type(in.result_cls) +
+              " " + body_name(i) + "(";
       for (int s = 0; s < in.num_sources; ++s) {
-        if (s) out_ += ", ";
-        out_ +=
-            (b.sources[s] == 'b' ? "bool " : t + " ") + std::string(1, static_cast<char>('a' + s));
+        char letter = b.sources[s];
+        out_ += std::string(s ? ", " : "") +
+                (letter == 'b'   ? "bool "
+                 : letter == 'r' ? "R "
+                                 : "T ") +
+                static_cast<char>('a' + s);
       }
       for (int s = 0; s < in.num_scalars; ++s)
-        out_ += (s || in.num_sources ? ", " : "") + t + " s" + num(s);
-      out_ += ") {\n  typedef " + t + " T; " + b.text + "\n}\n";
+        out_ += std::string(s || in.num_sources ? ", " : "") + "T s" + num(s);
+      out_ += std::string(") {\n  ") + b.text + "\n}\n";
     }
+  }
+  // What T and R are.
+  static std::string body_types(RegClass cls) {
+    RegClass real = cls == RegClass::kC64    ? RegClass::kF32
+                    : cls == RegClass::kC128 ? RegClass::kF64
+                                             : cls;
+    return std::string("<") + register_type(cls) + ", " + register_type(real) + ">";
   }
   // The first instruction with the same body and class.
   int body_number(int i) const {
@@ -89,7 +109,8 @@ class GroupText {
   }
 
   std::string immediate(int i) const {
-    std::string w = "p.w[" + num(word_imm_ + i) + "]";
+    int word = word_imm_[static_cast<size_t>(i)];
+    std::string w = "p.w[" + num(word) + "]", next = "p.w[" + num(word + 1) + "]";
     switch (g_.immediate_cls[i]) {
       case RegClass::kF32:
         return "__uint_as_float((unsigned)" + w + ")";
@@ -97,6 +118,12 @@ class GroupText {
         return "__longlong_as_double((long long)" + w + ")";
       case RegClass::kI64:
         return "(int64_t)" + w;
+      case RegClass::kC64:
+        return "Complex<float>(__uint_as_float((unsigned)" + w + "), __uint_as_float((unsigned)(" +
+               w + " >> 32)))";
+      case RegClass::kC128:
+        return "Complex<double>(__longlong_as_double((long long)" + w +
+               "), __longlong_as_double((long long)" + next + "))";
       default:
         return "((" + w + " & 0xff) != 0)";
     }
@@ -147,7 +174,7 @@ class GroupText {
       if (in.kind == Instr::Kind::kConvert) {
         value = convert_text(in.cls, in.result_cls, source(in.sources[0]));
       } else {
-        value = body_name(i) + "(";
+        value = body_name(i) + body_types(in.cls) + "(";
         for (int s = 0; s < in.num_sources; ++s) value += (s ? ", " : "") + source(in.sources[s]);
         for (int s = 0; s < in.num_scalars; ++s)
           value += (s || in.num_sources ? ", " : "") + immediate(in.first_scalar + s);
@@ -350,7 +377,8 @@ class GroupText {
   const GroupProgram& g_;
   const GroupPlan& plan_;
   std::string out_;
-  int word_imm_, word_dims_, words_;
+  int word_dims_, words_;
+  std::vector<int> word_imm_;  // of each immediate
   std::vector<int> word_strides_;
 };
 

@@ -50,6 +50,9 @@ std::string group_text(const GroupProgram& g, const GroupPlan& plan);
 // Fills the kernel's parameters; the number of words, or 0 if there are too many.
 int group_params(const GroupProgram& g, const GroupPlan& plan, uint64_t* words);
 
+// Words of a kernel's parameters that an immediate takes.
+inline int immediate_words(RegClass cls) { return cls == RegClass::kC128 ? 2 : 1; }
+
 inline constexpr int kGroupThreads = 256;
 inline constexpr const char* kGroupEntry = "group";
 // Number of threads (kTile: of blocks) the work has; the launch may use fewer.

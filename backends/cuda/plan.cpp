@@ -190,13 +190,17 @@ int group_params(const GroupProgram& g, const GroupPlan& plan, uint64_t* words) 
   int strided = 0;
   for (int i = 0; i < plan.num_operands; ++i)
     strided += plan.layouts[i] != Layout::kDense && plan.layouts[i] != Layout::kScalar;
-  if (1 + plan.num_operands + g.num_immediates + 3 + (2 + strided) * plan.ndim > kMaxParamWords)
-    return 0;
+  int immediates = 0;
+  for (int i = 0; i < g.num_immediates; ++i) immediates += immediate_words(g.immediate_cls[i]);
+  if (1 + plan.num_operands + immediates + 3 + (2 + strided) * plan.ndim > kMaxParamWords) return 0;
   words[n++] = static_cast<uint64_t>(g.numel);
   for (int i = 0; i < plan.num_operands; ++i)
     words[n++] = reinterpret_cast<uintptr_t>(operand(g, i).data);
-  for (int i = 0; i < g.num_immediates; ++i)
-    std::memcpy(&words[n++], &g.immediates[i], sizeof(uint64_t));
+  for (int i = 0; i < g.num_immediates; ++i) {
+    int count = immediate_words(g.immediate_cls[i]);
+    std::memcpy(&words[n], &g.immediates[i], static_cast<size_t>(count) * sizeof(uint64_t));
+    n += count;
+  }
   int last = plan.ndim - 1;
   if (plan.mode == GroupMode::kTile) {
     words[n++] = static_cast<uint64_t>(plan.ndim == 3 ? g.sizes[0] : 1);

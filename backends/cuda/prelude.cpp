@@ -1,11 +1,15 @@
 #include "prelude.h"
 
+#include "tessera/ops/shared_math.h"
+
 namespace tessera::cuda {
+
+namespace {
 
 // Conversions are PTX rather than cuda_fp16.h: a kernel without headers compiles in a tenth of the
 // time, and needs none on the user's machine.
-const char* prelude_text() {
-  return R"(typedef unsigned char uint8_t; typedef signed char int8_t; typedef short int16_t;
+constexpr const char* kPrelude =
+    R"(typedef unsigned char uint8_t; typedef signed char int8_t; typedef short int16_t;
 typedef int int32_t; typedef long int64_t; typedef unsigned short uint16_t;
 typedef unsigned int uint32_t; typedef unsigned long uint64_t;
 #define INFINITY __int_as_float(0x7f800000)
@@ -14,6 +18,8 @@ typedef unsigned int uint32_t; typedef unsigned long uint64_t;
 #define INT64_MIN (-INT64_MAX - 1L)
 #define M_PI 3.14159265358979323846
 #define TS_FN static __device__ __forceinline__
+#define TS_MEMBER __device__ __forceinline__
+#define TS_MATH_FN TS_FN
 namespace std {
 using ::int64_t; using ::uint64_t; using ::int32_t; using ::uint32_t;
 template <class A, class B> inline constexpr bool is_same_v = false;
@@ -59,6 +65,18 @@ template <> struct numeric_limits<bool> {
 };
 }
 namespace tm {
+template <class T> inline constexpr bool is_complex_v = false;
+#define TS_REAL1(name) \
+  TS_FN float name(float x) { return ::name##f(x); } \
+  TS_FN double name(double x) { return ::name(x); }
+#define TS_REAL2(name) \
+  TS_FN float name(float x, float y) { return ::name##f(x, y); } \
+  TS_FN double name(double x, double y) { return ::name(x, y); }
+TS_REAL1(sin) TS_REAL1(cos) TS_REAL1(tan) TS_REAL1(asin) TS_REAL1(acos) TS_REAL1(atan)
+TS_REAL1(sinh) TS_REAL1(cosh) TS_REAL1(tanh) TS_REAL1(asinh) TS_REAL1(acosh) TS_REAL1(atanh)
+TS_REAL1(exp) TS_REAL1(exp2) TS_REAL1(expm1) TS_REAL1(log) TS_REAL1(log2) TS_REAL1(log10)
+TS_REAL1(log1p) TS_REAL1(erf) TS_REAL1(erfc) TS_REAL1(lgamma) TS_REAL1(cbrt) TS_REAL1(sqrt)
+TS_REAL1(fabs) TS_REAL2(fmod) TS_REAL2(atan2) TS_REAL2(hypot) TS_REAL2(copysign) TS_REAL2(pow)
 // An instruction of its own: a float select that looks like a maximum would become one, which
 // changes a NaN's bits in one kernel and not in another.
 TS_FN float select(bool c, float a, float b) {
@@ -102,8 +120,6 @@ template <class T> TS_FN T max_nan(T a, T b) { return (a > b) | (a != a) ? a : b
   TS_FN double name(double x) { return ::name(x); } \
   TS_FN int64_t name(int64_t x) { return x; }
 TS_ROUNDING(floor) TS_ROUNDING(ceil) TS_ROUNDING(trunc) TS_ROUNDING(rint)
-TS_FN float pow(float x, float y) { return ::powf(x, y); }
-TS_FN double pow(double x, double y) { return ::pow(x, y); }
 TS_FN int64_t pow(int64_t x, int64_t y) {
   if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 != 0 ? -1 : 1) : 0;
   uint64_t base = (uint64_t)x, r = 1;
@@ -137,22 +153,33 @@ TS_FN unsigned short st_bf16(float f) {
 }
 template <class T, int N> struct __align__(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vec { T v[N]; };
 )";
+
+}  // namespace
+
+std::string prelude_text(bool complex) {
+  std::string text = kPrelude;
+  for (const char* shared : {math::signs_text, math::division_text, math::integers_text,
+                             math::neighbours_text, math::parts_text})
+    text += std::string(shared) + "\n";
+  return complex ? text + complex_prelude_text() : text;
 }
 
 const char* storage_type(DType t) {
   constexpr const char* names[kNumDTypes] = {
-      "unsigned char", "unsigned char",  "signed char",    "short", "int",
-      "int64_t",       "unsigned short", "unsigned short", "float", "double"};
+      "unsigned char", "unsigned char", "signed char",    "short",
+      "int",           "int64_t",       "unsigned short", "unsigned short",
+      "float",         "double",        "Complex<float>", "Complex<double>"};
   return names[static_cast<int>(t)];
 }
 
 const char* register_type(RegClass c) {
-  constexpr const char* names[kNumRegClasses] = {"float", "double", "int64_t", "bool"};
+  constexpr const char* names[kNumRegClasses] = {"float", "double",         "int64_t",
+                                                 "bool",  "Complex<float>", "Complex<double>"};
   return names[static_cast<int>(c)];
 }
 
 const char* class_suffix(RegClass c) {
-  constexpr const char* names[kNumRegClasses] = {"f32", "f64", "i64", "b8"};
+  constexpr const char* names[kNumRegClasses] = {"f32", "f64", "i64", "b8", "c64", "c128"};
   return names[static_cast<int>(c)];
 }
 
@@ -167,6 +194,8 @@ std::string load_text(DType t, const std::string& x) {
     case DType::kFloat32:
     case DType::kFloat64:
     case DType::kInt64:
+    case DType::kComplex64:
+    case DType::kComplex128:
       return x;
     default:
       return "(int64_t)" + x;
@@ -182,6 +211,8 @@ std::string store_text(DType t, const std::string& x) {
     case DType::kFloat32:
     case DType::kFloat64:
     case DType::kInt64:
+    case DType::kComplex64:
+    case DType::kComplex128:
       return x;
     default:
       return std::string("(") + storage_type(t) + ")(" + x + ")";
@@ -190,6 +221,9 @@ std::string store_text(DType t, const std::string& x) {
 
 std::string convert_text(RegClass from, RegClass to, const std::string& x) {
   if (from == to) return x;
+  bool narrowed = is_complex(from) && !is_complex(to);
+  if (narrowed && to == RegClass::kB8) return "((" + x + ").re != 0 || (" + x + ").im != 0)";
+  if (narrowed) return std::string("(") + register_type(to) + ")(" + x + ").re";
   if (to == RegClass::kB8) return "(" + x + " != 0)";
   return std::string("(") + register_type(to) + ")(" + x + ")";
 }

@@ -9,7 +9,10 @@ namespace tessera::cuda {
 // Everything generated stands in namespace tm (closed by the caller with "}"): the helpers there
 // have the names and meanings of tessera/ops/math.h and hide CUDA's own of the same name; functions
 // that are not among them are CUDA's.
-const char* prelude_text();
+// `complex`: with what kernels on complex numbers need beside it.
+std::string prelude_text(bool complex = false);
+const char* complex_prelude_text();
+inline bool is_complex(RegClass c) { return c >= RegClass::kC64; }
 
 const char* storage_type(DType t);      // "unsigned short" for float16
 const char* register_type(RegClass c);  // "float"

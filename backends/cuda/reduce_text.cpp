@@ -27,11 +27,11 @@ std::string body_text(const ReducePass& p) {
   out +=
       "TS_FN A take(S s) { return " + (p.from_partials ? "s" : "map_(" + element + ")") + "; }\n";
   out += "TS_FN R result(A x, A n) { return " + result + "; }\n";
-  out +=
-      p.cls == RegClass::kB8
-          ? "TS_FN A down(A x, int d, int w) { return __shfl_down_sync(0xffffffffu, (int)x, d, w) "
-            "!= 0; }\n"
-          : "TS_FN A down(A x, int d, int w) { return __shfl_down_sync(0xffffffffu, x, d, w); }\n";
+  std::string shift = "__shfl_down_sync(0xffffffffu, ";
+  std::string moved = shift + "x, d, w)";
+  if (p.cls == RegClass::kB8) moved = shift + "(int)x, d, w) != 0";
+  if (is_complex(p.cls)) moved = "A(" + shift + "x.re, d, w), " + shift + "x.im, d, w))";
+  out += "TS_FN A down(A x, int d, int w) { return " + moved + "; }\n";
   out += "struct Params { unsigned long long w[" + std::to_string(kReduceWords) + "]; };\n";
   out += "enum { V = " + std::to_string(p.vec) + ", G = " + std::to_string(p.group) +
          ", THREADS = " + std::to_string(kReduceThreads) +
@@ -195,7 +195,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_consta
 }  // namespace
 
 std::string reduce_text(const ReducePass& pass) {
-  return prelude_text() + body_text(pass) + kShared + (pass.columns ? kColumns : kRows) + "}\n";
+  bool complex = is_complex(pass.cls) || is_complex(reg_class(pass.in_dtype)) ||
+                 is_complex(reg_class(pass.out_dtype));
+  return prelude_text(complex) + body_text(pass) + kShared + (pass.columns ? kColumns : kRows) +
+         "}\n";
 }
 
 }  // namespace tessera::cuda

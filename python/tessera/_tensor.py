@@ -136,4 +136,7 @@ def _where(self, condition, other):
 
 
 Tensor.where = _where
+Tensor.__div__ = Tensor.__truediv__
 Tensor.__rdiv__ = Tensor.__rtruediv__
+Tensor.__idiv__ = Tensor.__itruediv__
+Tensor.__nonzero__ = Tensor.__bool__

@@ -57,6 +57,25 @@ TEST(FaceTest, ElementsAndViews) {
   EXPECT_EQ(m.at({0, 2}), 9);
 }
 
+TEST(FaceTest, Operators) {
+  Tensor x = tensor({7, -7}), y = tensor({2.0, 4.0});
+  auto are = [](const Tensor& t, std::vector<double> expected) { return values(t) == expected; };
+  EXPECT_TRUE(are(1 - y, {-1, -3}));
+  EXPECT_TRUE(are(1 / y, {0.5, 0.25}));
+  EXPECT_TRUE(are(x % 3, {1, 2}));
+  EXPECT_TRUE(are((x & 3) | 8, {11, 9}));
+  EXPECT_TRUE(are(1 << tensor({2, 3}), {4, 8}));
+  EXPECT_TRUE(are(~x ^ x, {-1, -1}));
+  EXPECT_TRUE(are(x < y, {0, 1}));
+  EXPECT_TRUE(are(3 >= y, {1, 0}));
+  EXPECT_TRUE(are(y == 2, {1, 0}));
+  EXPECT_EQ((2 * x).dtype(), DType::kInt64);
+  EXPECT_EQ((2.0 * x).dtype(), DType::kFloat32);
+  x %= 4;
+  x <<= 1;
+  EXPECT_TRUE(are(x, {6, 2}));
+}
+
 TEST(FaceTest, Indexing) {
   Tensor x = tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}, {7.0, 8.0, 9.0}});
   Tensor rows = tensor({2, 0});

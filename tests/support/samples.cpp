@@ -117,11 +117,21 @@ class Reader {
     if (at >= op_.args.size()) fail();
     Value& v = out_->values[at];
     if (op_.args[at].type == ArgSpec::Type::kTensors) fail();
-    if (take("T(")) {
+    if (take("T(") || take("P(") || take("U(")) {
+      char kind = text_[at_ - 2];
       Dims size = list(')');
-      out_->tensors.push_back(laid_out(size, dtype_, device_, ++seed_, layout_));
+      Tensor made = laid_out(size, dtype_, device_, ++seed_, layout_);
+      // Positive, or between -1 and 1; the layout is kept.
+      if (kind == 'P' && is_floating(dtype_)) made.abs_().add_(Value(0.25));
+      if (kind == 'U' && is_floating(dtype_)) made.mul_(Value(0.2));
+      out_->tensors.push_back(made);
       v = Value(out_->tensors.back());
       out_->made.push_back(position);
+    } else if (take("B(")) {
+      Dims size = list(')');
+      Tensor numbers = laid_out(size, DType::kFloat32, device_, ++seed_, layout_);
+      out_->tensors.push_back(numbers > Value(0));
+      v = Value(out_->tensors.back());
     } else if (take("I([")) {
       Dims index = list(']');
       need(',');

@@ -43,20 +43,33 @@ void collect(const Op& op, Args args, Pointwise& p) {
   }
 }
 
-// A number that is compared with elements is rounded to their dtype first: a float16 tensor of 0.1
-// equals 0.1.
-Scalar as_element(Scalar s, DType t) {
-  if (is_reduced_floating(t)) {
-    float f = static_cast<float>(s.to_double());
-    return t == DType::kFloat16 ? half_to_float(float_to_half(f))
-                                : bfloat16_to_float(float_to_bfloat16(f));
+// Numbers join elements of the common dtype: they wrap to a narrow integer, and where the record
+// says so they are rounded first (a float16 tensor of 0.1 equals 0.1).
+void fit_numbers(const Op& op, Pointwise& p) {
+  DType t = p.common;
+  bool compares = op.record->types == TypeRule::kCompare;
+  bool narrow = is_integral(t, false) && t != DType::kInt64;
+  bool rounds = is_reduced_floating(t) && (compares || op.record->rounds_numbers);
+  if (!narrow && !rounds) return;
+  for (int k = 0; k < p.num_sources; ++k) {
+    if (p.sources[k].tensor || p.body->sources[k] == 'b') continue;
+    Scalar& s = p.sources[k].immediate;
+    if (rounds) {
+      float f = static_cast<float>(s.to_double());
+      s = t == DType::kFloat16 ? half_to_float(float_to_half(f))
+                               : bfloat16_to_float(float_to_bfloat16(f));
+      continue;
+    }
+    int shift = 64 - 8 * static_cast<int>(itemsize(t));
+    auto bits = static_cast<uint64_t>(s.to_int()) << shift;
+    int64_t wrapped = t == DType::kUInt8 ? static_cast<int64_t>(bits >> shift)
+                                         : static_cast<int64_t>(bits) >> shift;
+    // Negative numbers may wrap to unsigned ones.
+    bool fits = wrapped == s.to_int() || (t == DType::kUInt8 && s.to_int() < 0 && wrapped > 0);
+    TS_CHECK(!compares || fits, "value cannot be converted to type ", dtype_name(t),
+             "_t without overflow");
+    s = wrapped;
   }
-  if (!is_integral(t, false) || t == DType::kInt64) return s;
-  int bits = 8 * static_cast<int>(itemsize(t));
-  int64_t v = s.to_int(), end = int64_t{1} << (t == DType::kUInt8 ? bits : bits - 1);
-  TS_CHECK(v < end && v >= (t == DType::kUInt8 ? 1 - end : -end),
-           "value cannot be converted to type ", dtype_name(t), "_t without overflow");
-  return t == DType::kUInt8 ? v & (end - 1) : v;
 }
 
 void apply_type_rule(const Op& op, Pointwise& p) {
@@ -85,9 +98,6 @@ void apply_type_rule(const Op& op, Pointwise& p) {
       p.common = first;
       break;
     case TypeRule::kCompare:
-      for (int k = 0; k < p.num_sources; ++k)
-        if (!p.sources[k].tensor)
-          p.sources[k].immediate = as_element(p.sources[k].immediate, p.common);
       break;
     case TypeRule::kBool:
       p.common = p.result = DType::kBool;
@@ -112,8 +122,8 @@ void check_scalars(const Op& op, Args args, DType common) {
   for (size_t i = 0; i < args.size(); ++i) {
     if (op.args[i].type != ArgSpec::Type::kScalar || !args[i].is_scalar()) continue;
     const Scalar& s = args[i].scalar;
-    TS_CHECK(s.kind != Scalar::Kind::kBool || common == DType::kBool, "Boolean ", op.args[i].name,
-             " only supported for Boolean results.");
+    TS_CHECK(s.kind != Scalar::Kind::kBool || common == DType::kBool || op.args[i].name != "alpha",
+             "Boolean alpha only supported for Boolean results.");
     TS_CHECK(!s.is_double() || is_differentiable(common), "For integral input tensors, argument ",
              op.args[i].name, " must not be a floating point number.");
     TS_CHECK(!s.is_complex() || is_complex(common), "For non-complex input tensors, argument ",
@@ -236,6 +246,7 @@ TensorBase call_pointwise(const Op& op, Args args, Target target, const TensorBa
   collect(op, args, p);
   c.device = apply_device_rule(op, args, p, given);
   apply_type_rule(op, p);
+  fit_numbers(op, p);
   if (p.num_scalars) check_scalars(op, args, p.common);
   p.num_scalars = std::min(p.num_scalars, p.body->num_scalars);  // of alpha=1 there is nothing left
   fuse::compute_class(op, *p.body, p.common);

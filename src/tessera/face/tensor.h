@@ -104,20 +104,42 @@ auto as_tuple(Outputs out) {
 }
 }  // namespace detail
 
-inline Tensor operator+(const TensorBase& a, const Value& b) { return Tensor(op::add(a, b)); }
-inline Tensor operator-(const TensorBase& a, const Value& b) { return Tensor(op::sub(a, b)); }
-inline Tensor operator*(const TensorBase& a, const Value& b) { return Tensor(op::mul(a, b)); }
-inline Tensor operator/(const TensorBase& a, const Value& b) { return Tensor(op::div(a, b)); }
-inline Tensor operator+(double a, const TensorBase& b) { return Tensor(op::add(b, Value(a))); }
-inline Tensor operator*(double a, const TensorBase& b) { return Tensor(op::mul(b, Value(a))); }
-// a + (-b) rounds as a - b does.
-inline Tensor operator-(double a, const TensorBase& b) {
-  return Tensor(op::add(op::neg(b), Value(a)));
-}
+// Operators: a tensor with a tensor or a number, and a number with a tensor. % is Python's.
+#define TS_FACE_BINARY(symbol, name)                                                              \
+  inline Tensor operator symbol(const TensorBase& a, const Value& b) {                            \
+    return Tensor(op::name(a, b));                                                                \
+  }                                                                                               \
+  inline Tensor operator symbol(Scalar a, const TensorBase& b) { return Tensor(op::name(a, b)); } \
+  inline Tensor& operator symbol##=(Tensor& a, const Value& b) {                                  \
+    op::name##_(a, b);                                                                            \
+    return a;                                                                                     \
+  }
+TS_FACE_BINARY(+, add)
+TS_FACE_BINARY(-, sub)
+TS_FACE_BINARY(*, mul)
+TS_FACE_BINARY(/, div)
+TS_FACE_BINARY(%, remainder)
+TS_FACE_BINARY(&, bitwise_and)
+TS_FACE_BINARY(|, bitwise_or)
+TS_FACE_BINARY(^, bitwise_xor)
+TS_FACE_BINARY(<<, bitwise_left_shift)
+TS_FACE_BINARY(>>, bitwise_right_shift)
+#undef TS_FACE_BINARY
 inline Tensor operator-(const TensorBase& a) { return Tensor(op::neg(a)); }
-inline Tensor& operator+=(Tensor& a, const Value& b) { return op::add_(a, b), a; }
-inline Tensor& operator-=(Tensor& a, const Value& b) { return op::sub_(a, b), a; }
-inline Tensor& operator*=(Tensor& a, const Value& b) { return op::mul_(a, b), a; }
-inline Tensor& operator/=(Tensor& a, const Value& b) { return op::div_(a, b), a; }
+inline Tensor operator~(const TensorBase& a) { return Tensor(op::bitwise_not(a)); }
+
+// Comparisons are element by element; is_same() asks for the tensor itself.
+#define TS_FACE_COMPARE(symbol, name, turned)                          \
+  inline Tensor operator symbol(const TensorBase& a, const Value& b) { \
+    return Tensor(op::name(a, b));                                     \
+  }                                                                    \
+  inline Tensor operator symbol(Scalar a, const TensorBase& b) { return Tensor(op::turned(b, a)); }
+TS_FACE_COMPARE(==, eq, eq)
+TS_FACE_COMPARE(!=, ne, ne)
+TS_FACE_COMPARE(<, lt, gt)
+TS_FACE_COMPARE(<=, le, ge)
+TS_FACE_COMPARE(>, gt, lt)
+TS_FACE_COMPARE(>=, ge, le)
+#undef TS_FACE_COMPARE
 
 }  // namespace tessera

@@ -43,10 +43,15 @@ inline void zero(Backward& b) { b.set(0, op::zeros_like(b.grad)); }
 
 namespace tessera {
 
-// Raises for bool, which bodies on integers would take.
+// Raises where bools would be computed with, which bodies on integers would take.
 inline void refuse_bool(const Call& c) {
-  TS_CHECK_IMPLEMENTED(result_type(c.args) != DType::kBool, "\"", c.op.name,
-                       "\" not implemented for 'Bool'");
+  for (size_t i = 0; i < c.args.size(); ++i) {
+    ArgSpec::Type type = c.op.args[i].type;
+    bool source = type == ArgSpec::Type::kTensor || type == ArgSpec::Type::kTensorOrScalar ||
+                  type == ArgSpec::Type::kNumber;
+    if (source && !c.args[i].is_none() && c.dtype_of(static_cast<int>(i)) != DType::kBool) return;
+  }
+  raise(ErrorKind::kNotImplemented, cat("\"", c.op.name, "\" not implemented for 'Bool'"));
 }
 
 }  // namespace tessera

@@ -79,6 +79,8 @@ struct OpRecord {
   void (*backward)(Backward&) = nullptr;
 
   Autocast autocast = Autocast::kNone;
+  // Numbers among the sources are rounded to the common dtype first, as those compared always are.
+  bool rounds_numbers = false;
   // What `out=` or the in-place form writes must have the result's dtype: nothing is converted.
   bool exact_out = false;
   // May raise by its data (division of integers by zero): never deferred.

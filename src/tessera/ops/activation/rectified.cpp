@@ -101,6 +101,8 @@ TS_OP({
         [](const Call& c) {
           TS_CHECK_VALUE(c.number(1) <= c.number(2), "min_val cannot be greater than max_val");
           TS_CHECK(c.dtype_of(0) != DType::kBool, "Bool inputs not supported for hardtanh");
+          TS_CHECK(c.dtype_of(0) != DType::kUInt8 || (c.number(1) >= 0 && c.number(2) >= 0),
+                   "cannot do hardtanh on an unsigned type with negative limits");
         },
     .body = &hardtanh_body,
     .saves = "self",

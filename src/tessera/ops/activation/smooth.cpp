@@ -118,7 +118,7 @@ TS_OP({
         },
 });
 
-TS_BODY(logsigmoid, "t", 't', 0, (TS_FLOATS), T low = select(a < T(0), a, a* T(0));
+TS_BODY(logsigmoid, "t", 't', 0, (TS_FLOATS), T low = select((a < T(0)) | (a != a), a, T(0));
         return low - log1p(exp(negate(abs(a))));)
 TS_OP({
     .schema = "nn.functional.logsigmoid(Tensor self) -> Tensor",

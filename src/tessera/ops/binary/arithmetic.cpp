@@ -19,9 +19,6 @@ void check_subtraction(const Call& c) {
   TS_CHECK(!(left && right),
            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
            "`logical_xor()` operator instead.");
-  // A number that is a bool counts as one.
-  left &= c.args[0].is_tensor();
-  right &= c.args[1].is_tensor();
   TS_CHECK(!left && !right,
            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
            "to invert a mask, use the `~` or `logical_not()` operator instead.");
@@ -217,8 +214,11 @@ TS_OP({
       TS_CHECK(c.text(2) == "trunc" || c.text(2) == "floor",
                "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
                c.text(2), "'");
-      bool down = c.text(2) == "floor";
-      return down ? op::_div_floor(c.tensor(0), c.args[1]) : op::_div_trunc(c.tensor(0), c.args[1]);
+      if (c.text(2) == "floor") return op::_div_floor(c.tensor(0), c.args[1]);
+      // PyTorch rounds the quotient of two tensors to its dtype before it cuts it.
+      if (c.args[1].is_tensor() && is_reduced_floating(result_type(c.args.first(2))))
+        return op::trunc(op::div(c.tensor(0), c.args[1]));
+      return op::_div_trunc(c.tensor(0), c.args[1]);
     },
     .samples = {{"T(3, 4), T(3, 4), rounding_mode='floor'"},
                 {"T(3, 4), 2, rounding_mode='trunc'"},

@@ -10,8 +10,7 @@ namespace {
 
 // Of integers, on the CPU, a zero raises as in PyTorch; a GPU is not asked.
 void check_divisor(const Call& c) {
-  TS_CHECK_IMPLEMENTED(result_type(c.args) != DType::kBool, "\"", c.op.name,
-                       "\" not implemented for 'Bool'");
+  refuse_bool(c);
   if (!is_integral(result_type(c.args), true)) return;
   const Value& divisor = c.args[1];
   bool zero = false;
@@ -100,6 +99,7 @@ TS_OP({
     .body = &remainder_body,
     .saves = "self:other other",
     .backward = [](Backward& b) { rest_backward(b, op::_div_floor); },
+    .rounds_numbers = true,
     .operators = "__mod__ __imod__",
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), 2.5"}},
 });
@@ -113,6 +113,7 @@ TS_OP({
     .body = &remainder_body,
     .saves = "other",
     .backward = [](Backward& b) { rest_backward(b, op::_div_floor); },
+    .rounds_numbers = true,
     .operators = "__rmod__",
     .samples = {{"7.03, T(3, 4)"}},
 });
@@ -128,6 +129,7 @@ TS_OP({
     .body = &fmod_body,
     .saves = "self:other other",
     .backward = [](Backward& b) { rest_backward(b, op::_div_trunc); },
+    .rounds_numbers = true,
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), 2.5"}},
 });
 

@@ -171,17 +171,16 @@ void xlogy_backward(Backward& b) {
   const Value &x = b.args[0], &y = b.args[1];
   if (b.wants(0)) {
     const TensorBase& self = b.tensor(0);
-    TensorBase log;
-    TensorBase flat = op::eq(self, 0);
+    TensorBase flat = op::eq(self, 0), g;
     if (y.is_tensor()) {
       flat = op::logical_and(flat, op::le(*y.tensor, 0));
-      log = op::log(*y.tensor);
-      b.set(0, op::mul(op::where(flat, 0, b.grad), log));
+      g = op::mul(b.grad, op::log(*y.tensor));
     } else {
       double number = y.scalar.to_double();
-      TensorBase g = number <= 0 ? op::where(flat, 0, b.grad) : b.grad;
-      b.set(0, op::mul(g, std::log(number)));
+      g = op::mul(b.grad, std::log(number));
+      if (number > 0) return b.set(0, g);  // other is a number: nothing else to do
     }
+    b.set(0, op::where(flat, 0, g));
   }
   if (b.wants(1)) b.set(1, op::div(op::mul(b.grad, x), b.tensor(1)));
 }

@@ -1,7 +1,8 @@
 // Questions about numbers, and about tensors.
 #include "tessera/gen/copy.h"
+#include "tessera/gen/reduce.h"
 #include "tessera/ops/gradient.h"
-#include "tessera/ops/reduce_loops.h"
+#include "tessera/ops/loops.h"
 
 namespace tessera {
 
@@ -122,26 +123,13 @@ TS_OP({
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), T(3, 4), 0.5, 0.25, equal_nan=True"}},
 });
 
-TS_REDUCE(every, (int64_t), T(1), T(a != T(0)), x& y, x)
-
-namespace {
-
-// A 0-d tensor: is every element true?
-TensorBase every(const TensorBase& t) {
-  Dims all;
-  for (int d = 0; d < t.dim(); ++d) all.push_back(d);
-  return reduce(every_reduce, t, all, false, DType::kBool);
-}
-
-}  // namespace
-
 TS_OP({
     .schema = "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
               "bool equal_nan=False) -> bool",
     .doc = "Is every element of self within atol + rtol * abs(other) of other's?",
     .example = "torch.allclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))",
     .run = [](const Call& c) -> Outputs {
-      return every(op::isclose(c.tensor(0), c.tensor(1), c.number(2), c.number(3), c.flag(4)));
+      return op::all(op::isclose(c.tensor(0), c.tensor(1), c.number(2), c.number(3), c.flag(4)));
     },
     .not_differentiable = true,
     .samples = {{"T(3, 4), T(3, 4)"}},
@@ -154,7 +142,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       check_same_device(c.op, c.args);
       if (c.tensor(0).sizes() == c.tensor(1).sizes())
-        return every(op::eq(c.tensor(0), c.tensor(1)));
+        return op::all(op::eq(c.tensor(0), c.tensor(1)));
       return op::full({}, Scalar(false), DType::kBool);
     },
     .not_differentiable = true,

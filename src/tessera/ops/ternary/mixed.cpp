@@ -20,6 +20,7 @@ TS_OP({
     .example = "torch.addcmul(torch.zeros(2), torch.ones(2), torch.ones(2), value=3)",
     .kind = Kind::kPointwise,
     .forms = kFunction | kMethod | kInplace | kOut,
+    .check = refuse_bool,
     .body = &addcmul_body,
     .saves = "tensor1:tensor2 tensor2:tensor1",
     .backward =
@@ -107,7 +108,11 @@ TS_OP({
                      dtype_name(c.dtype_of(i)));
           };
           same(1);
-          if (c.args[2].is_tensor()) same(2);
+          TS_CHECK_IMPLEMENTED(is_differentiable(t), "\"lerp\" not implemented for '",
+                               dtype_title(t), "'");
+          if (c.args[2].is_tensor()) return same(2);
+          TS_CHECK(is_complex(t) || !c.scalar(2).is_complex(), "value cannot be converted to type ",
+                   dtype_name(t), " without overflow");
         },
     .body = &lerp_body,
     .saves = "self:weight end:weight weight",
