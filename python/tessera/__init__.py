@@ -3,8 +3,11 @@
 `import tessera as torch`, or `tessera run script.py`, which makes `import torch` mean Tessera.
 """
 
-import sys as _sys
 from math import e, inf, nan, pi
+
+from ._missing import install_finders, mark_missing_attributes, module_getattr
+
+install_finders()
 
 from . import _cuda_libs
 
@@ -31,7 +34,6 @@ from ._C import (
     set_default_dtype,
     tensor,
 )
-from ._missing import StandInFinder, mark_missing_attributes, module_getattr
 
 globals().update(_C.dtypes)
 # Every operator's function, derived from its record.
@@ -92,7 +94,6 @@ has_mkl = has_mkldnn = has_openmp = has_mps = has_cudnn = has_spectral = False
 has_lapack = True
 
 mark_missing_attributes(Tensor)
-_sys.meta_path.append(StandInFinder)
 # What loads when it is first used, by the file that has it.
 _FILES = {
     "storage": "UntypedStorage TypedStorage",

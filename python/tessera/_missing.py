@@ -6,6 +6,7 @@ what PyTorch has, which raises when it is used, so that a program that only ment
 """
 
 import sys
+from _frozen_importlib_external import PathFinder, SourceFileLoader  # loaded by Python itself
 
 
 class MissingError(NotImplementedError, AttributeError):
@@ -60,7 +61,6 @@ def is_mentioned(frame, operations):
 def _submodule(module_name, name):
     """Loads tessera.x.name if there is such a file."""
     import importlib
-    from importlib.machinery import PathFinder
 
     folders = getattr(sys.modules[module_name], "__path__", None)
     if not folders or PathFinder.find_spec(f"{module_name}.{name}", folders) is None:
@@ -81,7 +81,7 @@ def module_getattr(module_name, files=None):
     `files` names the submodule that holds a name, for names that load when they are first used.
     """
 
-    def getattr_(name):
+    def getattr_(name, frame=None):
         if files and name in files:
             import importlib
 
@@ -101,13 +101,54 @@ def module_getattr(module_name, files=None):
         shown = torch_name(module_name)
         if not is_known(shown, name):
             raise _unknown(shown, name, dir(sys.modules[module_name]))
-        if is_mentioned(sys._getframe(1), ("IMPORT_FROM",)):
+        if is_mentioned(frame or sys._getframe(1), ("IMPORT_FROM",)):
             from ._standin import stand_in
 
             return stand_in(f"{shown}.{name}")
         raise MissingError(shown, name, dir(sys.modules[module_name]))
 
+    getattr_.says_what_is_missing = True
     return getattr_
+
+
+def _with_own(own, module_name):
+    """A module's own `__getattr__`, and where it finds nothing that of all modules."""
+    rest = module_getattr(module_name)
+
+    def getattr_(name):
+        try:
+            return own(name)
+        except AttributeError as error:
+            if isinstance(error, MissingError):
+                raise
+        return rest(name, sys._getframe(1))
+
+    return getattr_
+
+
+class _Loader(SourceFileLoader):
+    """Loads a file of the package, and gives it a `__getattr__` that says what is missing."""
+
+    def exec_module(self, module):
+        super().exec_module(module)
+        own = vars(module).get("__getattr__")
+        if own is None:
+            module.__getattr__ = module_getattr(module.__name__)
+        elif not hasattr(own, "says_what_is_missing"):
+            module.__getattr__ = _with_own(own, module.__name__)
+
+
+class PackageFinder:
+    """The first finder: in every module of the package, what is missing is said the same way."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if not name.startswith("tessera."):
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and type(spec.loader) is SourceFileLoader:
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
 
 
 class StandInFinder:
@@ -140,6 +181,11 @@ def present_in(cls):
     for base in cls.__mro__:
         missing |= {n for n, v in vars(base).items() if isinstance(v, _MissingAttribute)}
     return set(dir(cls)) - missing
+
+
+def install_finders():
+    sys.meta_path.insert(0, PackageFinder)
+    sys.meta_path.append(StandInFinder)
 
 
 def mark_missing_attributes(tensor_type):

@@ -181,3 +181,23 @@ def test_the_lists():
     assert not _names.is_module("*") and not _names.is_known("torch", "foo_bar")
     assert _names.is_known("torch", "fx") and _names.is_known("torch.nn", "Linear")
     assert "sigmoid_" in _names.tensor_names()
+
+
+def test_every_module_says_what_it_lacks():
+    """Names of PyTorch's in all modules that both have: there, or missing in the same words."""
+    import pkgutil
+
+    ours = {m.name for m in pkgutil.walk_packages(torch.__path__, "tessera.")}
+    looked_at = 0
+    for name in sorted(_names._modules()):
+        module_name = name.replace("torch", "tessera", 1)
+        if module_name not in ours or name == "torch._C":
+            continue
+        module = importlib.import_module(module_name)
+        for wanted in _names.names_in(name):
+            try:
+                getattr(module, wanted)
+            except MissingError:
+                pass
+            looked_at += 1
+    assert looked_at > 1000
