@@ -13,24 +13,15 @@ Status triangular_as(const KernelArgs& args, const Lapack<T>& l) {
   const int m = to_int(b.sizes[1]), n = to_int(b.sizes[2]), ldb = ld_of(m);
   const char side = left ? 'L' : 'R', diag = args.ints[2] ? 'U' : 'N';
   const T one = T(1);
-  // Dense rows are the columns of the transpose: read in place.
-  KernelTensor t = a;
-  const int64_t strides[] = {a.strides[0], a.strides[2], a.strides[1]};
-  const int64_t sizes[] = {a.sizes[0], a.sizes[2], a.sizes[1]};
-  const bool by_rows = !has_columns(a);
-  if (by_rows) {
-    t.strides = strides;
-    t.sizes = sizes;
-  }
-  const char uplo = upper != by_rows ? 'U' : 'L', trans = by_rows ? 'T' : 'N';
-  const int64_t copied = room_for(t);
+  const char uplo = upper ? 'U' : 'L';
+  const int64_t copied = room_for(a);
   const double work = 1.0 * m * n * static_cast<double>(a.sizes[1]);
   return each_matrix(
       "solve_triangular", b.sizes[0], work, room<T>(copied), [&](int64_t i, char* p) {
         T* x = matrix_of<T>(args.outputs[0], i);
         copy_columns(x, b, i, m);
-        Columns<T> c = as_columns(t, i, take<T>(p, copied));
-        l.trsm(&side, &uplo, &trans, &diag, &m, &n, &one, c.data, &c.ld, x, &ldb, 1, 1, 1, 1);
+        Columns<T> c = as_columns(a, i, take<T>(p, copied));
+        l.trsm(&side, &uplo, "N", &diag, &m, &n, &one, c.data, &c.ld, x, &ldb, 1, 1, 1, 1);
       });
 }
 

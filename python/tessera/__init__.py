@@ -52,6 +52,7 @@ from . import _tensor, _tensor_methods
 from ._numpy import from_numpy
 from ._interchange import asarray, from_dlpack
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from ._products import einsum, lu, tensordot
 from ._functions import (
     broadcast_shapes,
     get_device,

@@ -1,6 +1,6 @@
-#include "tessera/gen/complex.h"
 #include "tessera/gen/linalg.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/linalg/common.h"
 
 namespace tessera {
 
@@ -31,12 +31,22 @@ TS_OP({
     .saves = "self:mat2 mat2:self",
     .backward =
         [](Backward& b) {
-          if (b.wants(0)) b.set(0, op::bmm(b.grad, op::conj(op::transpose(b.tensor(1), 1, 2))));
-          if (b.wants(1)) b.set(1, op::bmm(op::conj(op::transpose(b.tensor(0), 1, 2)), b.grad));
+          if (b.wants(0)) b.set(0, op::bmm(b.grad, linalg::mH(b.tensor(1))));
+          if (b.wants(1)) b.set(1, op::bmm(linalg::mH(b.tensor(0)), b.grad));
         },
     .autocast = Autocast::kLower,
     .samples = {{"T(2, 3, 4), T(2, 4, 5)"}},
 });
+
+namespace {
+
+// A matrix as a batch of one.
+TensorBase as_one(const TensorBase& t) {
+  return alias(t, {1, t.sizes()[0], t.sizes()[1]}, {0, t.strides()[0], t.strides()[1]},
+               t.storage_offset());
+}
+
+}  // namespace
 
 TS_OP({
     .schema = "mm(Tensor self, Tensor mat2) -> Tensor",
@@ -57,23 +67,34 @@ TS_OP({
                " != ", b.dtype());
       TensorBase out = new_empty({a.sizes()[0], b.sizes()[1]}, a.dtype(), a.device());
       if (out.numel() == 0) return out;
-      auto as_batch = [](const TensorBase& t) {
-        return alias(t, {1, t.sizes()[0], t.sizes()[1]}, {0, t.strides()[0], t.strides()[1]},
-                     t.storage_offset());
-      };
-      TensorBase in[] = {as_batch(a), as_batch(b)};
-      TensorBase to = as_batch(out);
+      TensorBase in[] = {as_one(a), as_one(b)};
+      TensorBase to = as_one(out);
       launch("matmul", {&to, 1}, in);
       return out;
     },
     .saves = "self:mat2 mat2:self",
     .backward =
         [](Backward& b) {
-          if (b.wants(0)) b.set(0, op::mm(b.grad, op::conj(op::transpose(b.tensor(1), 0, 1))));
-          if (b.wants(1)) b.set(1, op::mm(op::conj(op::transpose(b.tensor(0), 0, 1)), b.grad));
+          if (b.wants(0)) b.set(0, op::mm(b.grad, linalg::mH(b.tensor(1))));
+          if (b.wants(1)) b.set(1, op::mm(linalg::mH(b.tensor(0)), b.grad));
         },
     .autocast = Autocast::kLower,
     .samples = {{"T(3, 4), T(4, 5)"}, {"T(0, 4), T(4, 5)"}, {"T(3, 0), T(0, 5)"}},
+});
+
+// With a row added to each row of the product before that is rounded.
+TS_OP({
+    .schema = "_mm_bias(Tensor self, Tensor mat2, Tensor bias) -> Tensor",
+    .kind = Kind::kKernel,
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      const TensorBase &a = c.tensor(0), &b = c.tensor(1);
+      TensorBase out = new_empty({a.size(0), b.size(1)}, a.dtype(), a.device());
+      TensorBase in[] = {as_one(a), as_one(b), c.tensor(2)};
+      TensorBase to = as_one(out);
+      launch("matmul", {&to, 1}, in);
+      return out;
+    },
 });
 
 namespace {
@@ -118,18 +139,17 @@ TS_OP({
       TS_CHECK(da > 0 && db > 0, "both arguments to matmul need to be at least 1D, but they are ",
                da, "D and ", db, "D");
       if (da == 2 && db == 2) return op::mm(a, b);
-      int64_t inner = b.size(db == 1 ? 0 : -2);
-      TS_CHECK(a.size(-1) == inner, "size mismatch, got input (", a.sizes(), "), other (",
-               b.sizes(), ")");
-      if (da == 1 && db == 1)
-        return op::squeeze(op::squeeze(op::mm(op::unsqueeze(a, 0), op::unsqueeze(b, 1)), 1), 0);
+      if (da == 1 && db == 1) return op::dot(a, b);
+      if (da == 2 && db == 1) return op::mv(a, b);
       if (da == 1) return op::squeeze(op::matmul(op::unsqueeze(a, 0), b), -2);
       if (db == 1) return op::squeeze(op::matmul(a, op::unsqueeze(b, 1)), -1);
       if (db == 2) {  // one matrix for all rows of a: a single product
-        Dims flat{-1, a.size(-1)};
         Dims out = a.sizes();
-        out[out.size() - 1] = b.size(1);
-        if (a.numel() > 0) return op::reshape(op::mm(op::reshape(a, flat.span()), b), out.span());
+        const int64_t inner = out.back();
+        out.resize(out.size() - 1);
+        Dims flat{linalg::numel_of(out), inner};
+        out.push_back(b.size(1));
+        return op::reshape(op::mm(op::reshape(a, flat.span()), b), out.span());
       }
       return batched_matmul(a, b);
     },
