@@ -112,7 +112,7 @@ TS_OP({
     .example = "torch.fft.irfft2(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return to_real(c, false, kTwo); },
-    .samples = {{"T(3, 4)"}, {"T(3, 4), (3, 5)"}},
+    .samples = {{"C(3, 4)"}, {"C(3, 4), (3, 5)"}},
 });
 
 TS_OP({
@@ -121,7 +121,7 @@ TS_OP({
     .example = "torch.fft.irfftn(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return to_real(c, false, kAll); },
-    .samples = {{"T(3, 4)"}, {"T(3, 4), (4, 2), (0, 1), \"ortho\""}},
+    .samples = {{"C(3, 4)"}, {"C(3, 4), (4, 2), (0, 1), \"ortho\""}},
 });
 
 TS_OP({
@@ -131,7 +131,7 @@ TS_OP({
     .example = "torch.fft.hfft2(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return to_real(c, true, kTwo); },
-    .samples = {{"T(3, 4)"}, {"T(3, 4), (3, 5)"}},
+    .samples = {{"C(3, 4)"}, {"C(3, 4), (3, 5)"}},
 });
 
 TS_OP({
@@ -141,7 +141,7 @@ TS_OP({
     .example = "torch.fft.hfftn(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return to_real(c, true, kAll); },
-    .samples = {{"T(3, 4)"}, {"T(3, 4), (4, 2), (0, 1), \"ortho\""}},
+    .samples = {{"C(3, 4)"}, {"C(3, 4), (4, 2), (0, 1), \"ortho\""}},
 });
 
 TS_OP({

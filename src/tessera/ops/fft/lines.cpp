@@ -75,7 +75,7 @@ TS_OP({
     .example = "torch.fft.irfft(torch.tensor([10.0, -2.0, -2.0]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return to_real(c, false); },
-    .samples = {{"T(3, 4)"}, {"T(3, 4), 5"}, {"T(4, 3), 6, 0, \"ortho\""}},
+    .samples = {{"C(3, 4)"}, {"C(3, 4), 5"}, {"C(4, 3), 6, 0, \"ortho\""}},
 });
 
 TS_OP({
@@ -84,7 +84,7 @@ TS_OP({
     .example = "torch.fft.hfft(torch.tensor([10.0, -2.0, -2.0]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return to_real(c, true); },
-    .samples = {{"T(3, 4)"}, {"T(3, 4), 5"}},
+    .samples = {{"C(3, 4)"}, {"C(3, 4), 5"}},
 });
 
 TS_OP({

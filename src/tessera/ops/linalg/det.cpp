@@ -96,16 +96,24 @@ TS_OP({
 
 TS_OP({
     .schema = "linalg.det(Tensor A) -> Tensor",
-    .also = "det",
     .doc = "The determinant of each square matrix.",
     .example = "torch.linalg.det(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
-    .forms = kFunction | kMethod | kOut,
+    .forms = kFunction | kOut,
     .run = [](const Call& c) -> Outputs {
       check_square(c.tensor(0), "linalg.det");
       check_lapack_dtype(c.tensor(0), "linalg.det");
       return op::_linalg_det(c.tensor(0))[0];
     },
-    .samples = {{"T(3, 3)"}, {"T(2, 3, 3)"}},
+    .samples = {{"T(3, 3, dtype='float64')"}, {"T(2, 3, 3, dtype='float64')"}},
+});
+
+TS_OP({
+    .schema = "det(Tensor self) -> Tensor",
+    .doc = "The determinant of each square matrix; the old name of linalg.det.",
+    .example = "torch.det(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
+    .forms = kFunction | kMethod,
+    .run = [](const Call& c) -> Outputs { return op::linalg_det(c.tensor(0)); },
+    .samples = {{"T(3, 3, dtype='float64')"}},
 });
 
 TS_OP({
@@ -152,10 +160,19 @@ Outputs slogdet(const Call& c) {
 
 TS_OP({
     .schema = "linalg.slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
-    .also = "slogdet",
     .doc = "The sign of each determinant (of a complex one the number of length one along it) and "
            "the logarithm of its absolute value.",
     .example = "torch.linalg.slogdet(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
+    .forms = kFunction | kOut,
+    .run = slogdet,
+    .samples = {{"T(3, 3, dtype='float64')"}},
+});
+
+TS_OP({
+    .schema = "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
+    .doc = "The sign of each determinant and the logarithm of its absolute value; the old name of "
+           "linalg.slogdet.",
+    .example = "torch.slogdet(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kMethod | kOut,
     .run = slogdet,
 });
@@ -172,6 +189,7 @@ TS_OP({
       if (is_complex(c.tensor(0).dtype())) return op::add(op::log(out[0]), out[1]);
       return op::where(op::eq(out[0], Scalar(-1)), Scalar(NAN), out[1]);
     },
+    .samples = {{"T(3, 3, dtype='float64')"}},
 });
 
 }  // namespace tessera

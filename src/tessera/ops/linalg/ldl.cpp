@@ -47,6 +47,7 @@ TS_OP({
       return {out[0], out[1]};
     },
     .raises_on_data = true,
+    .samples = {{"T(3, 3, dtype='float64')"}},
 });
 
 TS_OP({

@@ -155,6 +155,7 @@ TS_OP({
           driver == kGelsd || driver == kGelss ? detached(out[3]) : none(real)};
     },
     .raises_on_data = true,
+    .samples = {{"T(3, 2, dtype='float64'), T(3, 2, dtype='float64')"}},
 });
 
 }  // namespace tessera

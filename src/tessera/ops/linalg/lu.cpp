@@ -95,6 +95,7 @@ TS_OP({
           TensorBase g_u = op::triu(narrow(b.grad, -2, 0, k));
           b.set(0, lu_gradient(g_l, g_u, p, lower_part(lu, k), upper_part(lu, k)));
         },
+    .samples = {{"T(3, 3, dtype='float64')"}},
 });
 
 TS_OP({
@@ -108,6 +109,7 @@ TS_OP({
       return {out[0], out[1]};
     },
     .raises_on_data = true,
+    .samples = {{"T(3, 3, dtype='float64')"}, {"T(2, 4, dtype='float64')"}},
 });
 
 // P as a matrix from the rows that were exchanged.
@@ -187,6 +189,7 @@ TS_OP({
       return std::vector<TensorBase>{op::_permutation_matrix(f[1], a.size(-2), a.dtype()), lu[0],
                                      lu[1]};
     },
+    .samples = {{"T(3, 3, dtype='float64')"}, {"T(4, 2, dtype='float64')"}},
 });
 
 TS_OP({

@@ -18,10 +18,9 @@ using namespace linalg;
 
 TS_OP({
     .schema = "linalg.matrix_power(Tensor self, int n) -> Tensor",
-    .also = "matrix_power",
     .doc = "Each square matrix multiplied n times with itself; of a negative n its inverse.",
     .example = "torch.linalg.matrix_power(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 5)",
-    .forms = kFunction | kMethod | kOut,
+    .forms = kFunction | kOut,
     .run = [](const Call& c) -> Outputs {
       TensorBase a = c.tensor(0);
       check_square(a, "linalg.matrix_power");
@@ -44,6 +43,17 @@ TS_OP({
       return out;
     },
     .samples = {{"U(3, 3), 0"}, {"U(3, 3), 3"}, {"U(2, 2, 2), 6"}},
+});
+
+TS_OP({
+    .schema = "matrix_power(Tensor self, int n) -> Tensor",
+    .doc = "The old name of linalg.matrix_power.",
+    .example = "torch.matrix_power(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 5)",
+    .forms = kFunction | kMethod | kOut,
+    .run = [](const Call& c) -> Outputs {
+      return op::linalg_matrix_power(c.tensor(0), c.integer(1));
+    },
+    .samples = {{"U(3, 3), 3"}},
 });
 
 namespace {
@@ -108,11 +118,9 @@ TensorBase exponential(const TensorBase& a) {
 
 TS_OP({
     .schema = "linalg.matrix_exp(Tensor self) -> Tensor",
-    .also = "matrix_exp",
     .doc = "The exponential of each square matrix.",
     .example = "torch.linalg.matrix_exp(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))",
     .kind = Kind::kKernel,
-    .forms = kFunction | kMethod,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& self = c.tensor(0);
       TS_CHECK(is_differentiable(self.dtype()),
@@ -140,6 +148,14 @@ TS_OP({
           b.set(0, op::slice(op::slice(e, -2, 0, n, 1), -1, n, 2 * n, 1));
         },
     .samples = {{"U(3, 3)"}, {"T(2, 3, 3)"}},
+});
+
+TS_OP({
+    .schema = "matrix_exp(Tensor self) -> Tensor",
+    .doc = "The exponential of each square matrix; the old name of linalg.matrix_exp.",
+    .example = "torch.matrix_exp(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))",
+    .run = [](const Call& c) -> Outputs { return op::linalg_matrix_exp(c.tensor(0)); },
+    .samples = {{"U(3, 3)"}},
 });
 
 }  // namespace tessera

@@ -104,11 +104,10 @@ Reflected reflections_gradient(const TensorBase& vectors, const TensorBase& tau,
 
 TS_OP({
     .schema = "linalg.householder_product(Tensor input, Tensor tau) -> Tensor",
-    .also = "orgqr",
     .doc = "The first columns of a product of Householder reflections, as geqrf gives them.",
     .example = "torch.linalg.householder_product(*torch.geqrf(torch.tensor([[3.0], [4.0]])))",
     .kind = Kind::kKernel,
-    .forms = kFunction | kMethod | kOut,
+    .forms = kFunction | kOut,
     .run = [](const Call& c) -> Outputs {
       const TensorBase &a = c.tensor(0), &tau = c.tensor(1);
       check_same_device(c.op, c.args);
@@ -137,6 +136,17 @@ TS_OP({
           b.set(0, r.g_vectors);
           b.set(1, r.g_tau);
         },
+    .samples = {{"T(4, 3, dtype='float64'), T(3, dtype='float64')"}},
+});
+
+TS_OP({
+    .schema = "orgqr(Tensor self, Tensor input2) -> Tensor",
+    .doc = "The old name of linalg.householder_product.",
+    .example = "torch.orgqr(*torch.geqrf(torch.tensor([[3.0], [4.0]])))",
+    .forms = kFunction | kMethod | kOut,
+    .run = [](const Call& c) -> Outputs {
+      return op::linalg_householder_product(c.tensor(0), c.tensor(1));
+    },
 });
 
 TS_OP({
@@ -206,6 +216,7 @@ TS_OP({
           b.set(1, r.g_tau);
           b.set(2, left ? r.g_matrix : mH(r.g_matrix));
         },
+    .samples = {{"T(4, 3, dtype='float64'), T(3, dtype='float64'), T(4, 2, dtype='float64')"}},
 });
 
 namespace {

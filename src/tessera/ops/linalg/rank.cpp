@@ -127,6 +127,7 @@ TS_OP({
       return pinv(c, c.flag(3), cutoff_of(c, 1, 2, c.tensor(0)));
     },
     .raises_on_data = true,
+    .samples = {{"T(3, 2, dtype='float64')"}, {"T(2, 3, 3, dtype='float64')"}},
 });
 
 TS_OP({
@@ -170,6 +171,7 @@ TS_OP({
       return pinv(c, false, cutoff_of(c, -1, 1, c.tensor(0)));
     },
     .raises_on_data = true,
+    .samples = {{"T(3, 2, dtype='float64')"}},
 });
 
 namespace {
@@ -199,6 +201,7 @@ TS_OP({
     .check = check_rank,
     .run = [](const Call& c) { return rank(c, c.flag(3), cutoff_of(c, 1, 2, c.tensor(0))); },
     .raises_on_data = true,
+    .samples = {{"T(3, 2, dtype='float64')"}, {"T(2, 3, 3, dtype='float64')"}},
 });
 
 TS_OP({
@@ -289,6 +292,7 @@ TS_OP({
     .forms = kFunction | kOut,
     .run = cond,
     .raises_on_data = true,
+    .samples = {{"T(3, 3, dtype='float64')"}, {"T(3, 3, dtype='float64'), 1"}},
 });
 
 TS_OP({

@@ -182,8 +182,8 @@ TS_OP({
           if (b.wants(2)) b.set(2, op::bmm(linalg::mH(b.tensor(1)), g));
         },
     .autocast = Autocast::kLower,
-    .samples = {{"T(2, 3), T(4, 2, 5), T(4, 5, 3)"},
-                {"T(3), T(4, 2, 5), T(4, 5, 3), beta=2, alpha=3"}},
+    .samples = {{"P(2, 3), P(2, 2, 5), P(2, 5, 3)"},
+                {"P(3), P(2, 2, 5), P(2, 5, 3), beta=2, alpha=3"}},
 });
 
 TS_OP({

@@ -96,6 +96,7 @@ TS_OP({
       if (c.flag(3)) check_info(s.info, Failed::kSolve, "torch.linalg.solve_ex");
       return {s.x, s.info};
     },
+    .samples = {{"T(3, 3, dtype='float64'), T(3, 2, dtype='float64')"}},
 });
 
 TS_OP({
@@ -109,6 +110,9 @@ TS_OP({
       return s.x;
     },
     .raises_on_data = true,
+    .samples = {{"T(3, 3, dtype='float64'), T(3, 2, dtype='float64')"},
+                {"T(2, 3, 3, dtype='float64'), T(3, 2, dtype='float64')"},
+                {"T(3, 3, dtype='float64'), T(2, 3, dtype='float64'), left=False"}},
 });
 
 TS_OP({
@@ -133,6 +137,7 @@ TS_OP({
           TensorBase x = mH(b.result);
           b.set(0, op::neg(op::matmul(x, op::matmul(b.grad, x))));
         },
+    .samples = {{"T(3, 3, dtype='float64')"}},
 });
 
 TS_OP({
@@ -146,6 +151,7 @@ TS_OP({
       return out[0];
     },
     .raises_on_data = true,
+    .samples = {{"T(3, 3, dtype='float64')"}, {"T(2, 3, 3, dtype='float64')"}},
 });
 
 TS_OP({
@@ -155,6 +161,7 @@ TS_OP({
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) -> Outputs { return op::linalg_inv(c.tensor(0)); },
     .raises_on_data = true,
+    .samples = {{"T(3, 3, dtype='float64')"}},
 });
 
 TS_OP({
@@ -208,6 +215,9 @@ TS_OP({
       broadcast_batches(a, b);
       return op::_solve_triangular(a, b, c.flag(2), left, c.flag(4));
     },
+    .samples = {{"T(3, 3, dtype='float64'), T(3, 2, dtype='float64'), upper=True"},
+                {"T(2, 3, 3, dtype='float64'), T(2, 3, dtype='float64'), upper=False, left=False, "
+                 "unitriangular=True"}},
 });
 
 TS_OP({
@@ -239,6 +249,8 @@ TS_OP({
                                     c.flag(4)),
               op::clone(a)};
     },
+    .samples = {{"T(3, 2, dtype='float64'), T(3, 3, dtype='float64')"},
+                {"T(3, 2, dtype='float64'), T(3, 3, dtype='float64'), False, True"}},
 });
 
 }  // namespace tessera

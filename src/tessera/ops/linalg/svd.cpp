@@ -152,6 +152,7 @@ TS_OP({
                              c.has(1) ? std::optional(c.text(1)) : std::nullopt)[1];
     },
     .raises_on_data = true,
+    .samples = {{"T(3, 3, dtype='float64')"}, {"T(3, 2, dtype='float64')"}},
 });
 
 TS_OP({

@@ -39,6 +39,7 @@ TS_OP({
       return op::reshape(out[0], shape.span());
     },
     .raises_on_data = true,
+    .samples = {{"T(2, 3, 6, dtype='float64')"}},
 });
 
 TS_OP({
@@ -76,6 +77,7 @@ TS_OP({
       return op::reshape(x, unknown.span());
     },
     .raises_on_data = true,
+    .samples = {{"T(2, 3, 6, dtype='float64'), T(2, 3, dtype='float64')"}},
 });
 
 TS_OP({
