@@ -15,12 +15,6 @@ using Tensors = std::span<const TensorBase>;
 // A vector without elements joins anything: PyTorch's old rule.
 bool counts(const TensorBase& t) { return t.dim() != 1 || t.numel() != 0; }
 
-DType common_dtype(Tensors tensors) {
-  DType t = tensors[0].dtype();
-  for (const TensorBase& other : tensors) t = promote(t, other.dtype());
-  return t;
-}
-
 MemoryFormat common_format(Tensors tensors) {
   MemoryFormat format = suggested_format(tensors[0]);
   for (const TensorBase& t : tensors)
