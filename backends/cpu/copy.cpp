@@ -6,6 +6,7 @@
 //           dimensions, so that cache lines of both are used whole; transposed in registers where
 //           both are dense;
 //   rows    anything else: element by element along the innermost dimension.
+// Of short runs and rows a task takes many, along the next dimension out.
 // Large targets are written past the caches, whole lines at a time; transposed blocks whose lines
 // do not begin where the target's do are made in a buffer first.
 #include "copy.h"
@@ -28,6 +29,8 @@ constexpr int64_t kBlockCols = 128;
 // The same where it is made in a buffer: lines at both ends are written in parts, which is slow.
 constexpr int64_t kStagedCols = 512;
 constexpr int64_t kSerialBytes = 128 * 1024;
+// Runs and rows below this many bytes are taken together.
+constexpr int64_t kShort = 1024;
 // Transposed targets from this size on are streamed: their lines are far apart, and each would be
 // read before it is written.
 constexpr int64_t kStreamTransposed = 8 * 1024 * 1024;
@@ -96,9 +99,35 @@ struct Copy {
     rows();
   }
 
+  // Calls f(to, from, rows) for pieces of the dimension next to the innermost one, which is short.
+  template <class F>
+  void each_stripe(F f) const {
+    const int inner = n - 1, next = n - 2;
+    const int64_t rows = sizes[next], width = sizes[inner] * item;
+    const int64_t most = std::max<int64_t>(1, kSerialBytes / 2 / width);
+    const int64_t pieces = (rows + most - 1) / most;
+    const int64_t grain = std::max<int64_t>(1, kSerialBytes / 2 / (std::min(most, rows) * width));
+    parallel_for(0, numel / (rows * sizes[inner]) * pieces, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        char* d;
+        const char* s;
+        locate(t / pieces, inner, next, d, s);
+        const int64_t i = t % pieces * most;
+        f(d + i * ds[next] * item, s + i * ss[next] * item, std::min(most, rows - i));
+      }
+    });
+  }
+
   // Runs of bytes; long ones are cut, short ones taken several at a time.
   void runs() {
     const int64_t length = sizes[n - 1] * item, count = numel / sizes[n - 1];
+    if (n > 1 && length < kShort) {
+      const int64_t to = ds[n - 2] * item, from = ss[n - 2] * item;
+      return each_stripe([&](char* d, const char* s, int64_t rows) {
+        for (int64_t r = 0; r < rows; ++r)
+          std::memcpy(d + r * to, s + r * from, static_cast<size_t>(length));
+      });
+    }
     const bool stream = 2 * bytes() > streaming_bytes();
     const int64_t pieces = std::max<int64_t>(1, length / kSerialBytes);
     const int64_t piece = ((length + pieces - 1) / pieces + 63) & ~int64_t{63};
@@ -163,6 +192,10 @@ struct Copy {
   void rows() {
     const int inner = n - 1;
     const int64_t cols = sizes[inner], count = numel / cols;
+    if (n > 1 && cols * item < kShort)
+      return each_stripe([&](char* d, const char* s, int64_t rows) {
+        move_elements(d, ds[n - 2], ds[inner], s, ss[n - 2], ss[inner], rows, cols);
+      });
     const int64_t pieces = std::max<int64_t>(1, cols * item / kSerialBytes);
     const int64_t piece = (cols + pieces - 1) / pieces;
     const int64_t grain = std::max<int64_t>(1, kSerialBytes / 2 / (piece * item));
@@ -186,6 +219,9 @@ struct Copy {
     const U* s = reinterpret_cast<const U*>(s_);
     if (sc == 0 && dc == 1) {
       for (int64_t i = 0; i < rows; ++i) std::fill_n(d + i * dr, cols, s[i * sr]);
+    } else if (sc == -1 && dc == 1) {  // a step that the compiler knows: it turns whole vectors
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < cols; ++j) d[i * dr + j] = s[i * sr - j];
     } else if (rows == 1 || std::abs(sc) <= std::abs(sr)) {
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < cols; ++j) d[i * dr + j * dc] = s[i * sr + j * sc];

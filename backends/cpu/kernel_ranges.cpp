@@ -15,17 +15,23 @@ namespace {
 constexpr int64_t kTile = 512;
 constexpr int64_t kGrain = 16;  // tiles
 
-// Element i is value(i), by way of registers of type R.
+// Elements [first, first + n) are value(first, 0) .. value(first, n - 1): into memory where that is
+// in register form, else by way of registers of type R. The second number is small, so that
+// compilers can turn vectors of it into floating point.
 template <class R, class Value>
 Status fill_by(const KernelTensor& out, Value value) {
   const ConvertFn store = converts().store[static_cast<int>(out.dtype)];
   const int64_t item = static_cast<int64_t>(itemsize(out.dtype));
+  const bool direct = is_register_form(out.dtype);
   parallel_for(0, (out.numel + kTile - 1) / kTile, kGrain, [&](int64_t b, int64_t e) {
     alignas(64) R tile[kTile];
     for (int64_t t = b; t < e; ++t) {
-      const int64_t first = t * kTile, n = std::min(kTile, out.numel - first);
-      for (int64_t i = 0; i < n; ++i) tile[i] = cast<R>(value(first + i));
-      store(static_cast<char*>(out.data) + first * item, tile, n);
+      const int64_t first = t * kTile;
+      const int n = static_cast<int>(std::min(kTile, out.numel - first));
+      char* at = static_cast<char*>(out.data) + first * item;
+      R* to = direct ? reinterpret_cast<R*>(at) : tile;
+      for (int i = 0; i < n; ++i) to[i] = cast<R>(value(first, i));
+      if (!direct) store(at, tile, n);
     }
   });
   return {};
@@ -51,15 +57,17 @@ Status fill_reals(const KernelTensor& out, Value value) {
 template <class T>
 struct Spaced {
   T start, end, step;
-  int64_t n;
+  double last, half;
 
-  Spaced(T from, T to, int64_t count) : start(from), end(to), step(0), n(count) {
-    if (n > 1) step = (end - start) / static_cast<T>(static_cast<double>(n - 1));
+  Spaced(T from, T to, int64_t n)
+      : start(from), end(to), step(0), last(static_cast<double>(n - 1)) {
+    if (n > 1) step = (end - start) / T(last);
+    half = n > 1 ? static_cast<double>(n / 2) : 1;
   }
-  T operator()(int64_t i) const {
-    if (n == 1) return start;
-    return i < n / 2 ? start + step * static_cast<T>(static_cast<double>(i))
-                     : end - step * static_cast<T>(static_cast<double>(n - i - 1));
+  T operator()(int64_t first, int i) const {
+    const double k = static_cast<double>(first) + static_cast<double>(i);
+    const T from_start = start + step * T(k), from_end = end - step * T(last - k);
+    return k < half ? from_start : from_end;
   }
 };
 
@@ -85,8 +93,8 @@ Status spaced(const KernelArgs& args, bool powers) {
     using C = std::complex<double>;
     Spaced<C> ramp(C(rounded(d[0], t), rounded(d[1], t)), C(rounded(d[2], t), rounded(d[3], t)),
                    out.numel);
-    auto value = [&](int64_t i) {
-      C v = powers ? std::pow(C(base), ramp(i)) : ramp(i);
+    auto value = [&](int64_t first, int i) {
+      C v = powers ? std::pow(C(base), ramp(first, i)) : ramp(first, i);
       return c128(v.real(), v.imag());
     };
     return t == DType::kComplex64 ? fill_by<c64>(out, value) : fill_by<c128>(out, value);
@@ -94,7 +102,8 @@ Status spaced(const KernelArgs& args, bool powers) {
   // One power alone is that of the number given, before it is cut to an integer.
   double start = powers && out.numel == 1 ? d[0] : rounded(d[0], t);
   Spaced<double> ramp(start, rounded(d[2], t), out.numel);
-  if (powers) return fill_reals(out, [&](int64_t i) { return std::pow(base, ramp(i)); });
+  if (powers)
+    return fill_reals(out, [&](int64_t first, int i) { return std::pow(base, ramp(first, i)); });
   return fill_reals(out, ramp);
 }
 
@@ -105,12 +114,14 @@ Status arange(const KernelArgs& args) {
   if (reg_class(out.dtype) == RegClass::kI64) {
     const uint64_t start = static_cast<uint64_t>(args.ints[0]);
     const uint64_t step = static_cast<uint64_t>(args.ints[1]);
-    return fill_by<int64_t>(out, [=](int64_t i) {
-      return static_cast<int64_t>(start + step * static_cast<uint64_t>(i));
+    return fill_by<int64_t>(out, [=](int64_t first, int i) {
+      return static_cast<int64_t>(start + step * static_cast<uint64_t>(first + i));
     });
   }
   const double start = args.doubles[0], step = args.doubles[1];
-  return fill_reals(out, [=](int64_t i) { return start + step * static_cast<double>(i); });
+  return fill_reals(out, [=](int64_t first, int i) {
+    return start + step * (static_cast<double>(first) + static_cast<double>(i));
+  });
 }
 
 Status linspace(const KernelArgs& args) { return spaced(args, false); }

@@ -242,8 +242,8 @@ constexpr Named kKernels[] = {
     {"matmul", run_matmul},           {"softmax", run_softmax},
     {"log_softmax", run_log_softmax}, {"index_select", run_index_select},
     {"index_add", run_index_add},     {"uniform", run_uniform},
-    {"normal", run_normal},           {"bernoulli", run_bernoulli},
-    {"random_int", run_random_int},
+    {"arange", run_arange},           {"normal", run_normal},
+    {"bernoulli", run_bernoulli},     {"random_int", run_random_int},
 };
 
 KernelFn find(const char* name) {

@@ -393,6 +393,22 @@ std::string random_text(Draw draw, DType dtype, bool wide) {
          constant("SHIFT", shift) + "#define SCALE " + scale + "\n" + kRandom + "}\n";
 }
 
+std::string arange_text(DType dtype) {
+  return std::string(prelude_text()) + element_text(dtype) + params_text(kRangeWords) +
+         constant("WHOLE", is_integral(dtype, true)) + R"(
+extern "C" __global__ void __launch_bounds__(256) arange(const __grid_constant__ Params p) {
+  S* out = (S*)p.w[0];
+  const int64_t n = (int64_t)p.w[1], step = (int64_t)gridDim.x * 256;
+  const double from = __longlong_as_double((long long)p.w[2]);
+  const double by = __longlong_as_double((long long)p.w[3]);
+  for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < n; i += step) {
+    if constexpr (WHOLE) out[i] = st((A)(int64_t)(p.w[2] + p.w[3] * (unsigned long long)i));
+    else out[i] = st((A)(from + by * (double)i));
+  }
+}
+)";
+}
+
 std::string bias_add_text(DType dtype) {
   return prelude_text() + element_text(dtype) + params_text(5) + kBiasAdd + "}\n";
 }

@@ -29,6 +29,10 @@ enum class Draw : uint8_t { kUniform, kNormal, kBernoulli, kRandomInt };
 // `wide`: 64-bit random words. See tessera/ops/philox.h for the rule.
 std::string random_text(Draw draw, DType dtype, bool wide);
 
+// Numbers in steps: parameters 0 out, 1 n, 2 start and 3 step (as int64, of floats as double).
+inline constexpr int kRangeWords = 4;
+std::string arange_text(DType dtype);
+
 // out[r, c] += bias[c]
 std::string bias_add_text(DType dtype);
 // [B, M, K] x [B, K, N], any strides, for dtypes that cuBLASLt has no product for.

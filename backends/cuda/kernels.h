@@ -14,6 +14,7 @@ Status run_uniform(Device& d, CUstream stream, const KernelArgs& args);
 Status run_normal(Device& d, CUstream stream, const KernelArgs& args);
 Status run_bernoulli(Device& d, CUstream stream, const KernelArgs& args);
 Status run_random_int(Device& d, CUstream stream, const KernelArgs& args);
+Status run_arange(Device& d, CUstream stream, const KernelArgs& args);
 Status run_matmul(Device& d, CUstream stream, const KernelArgs& args);
 
 // Frees what was kept for a stream, whose work is done.

@@ -27,6 +27,12 @@ DType result_type(Args args) {
   return promotion.result();
 }
 
+DType common_dtype(std::span<const TensorBase> tensors) {
+  Promotion promotion;
+  for (const TensorBase& t : tensors) promotion.add(t);
+  return promotion.result();
+}
+
 DType Promotion::result() const { return merge(dims_, merge(zero_dim_, numbers_)).dtype; }
 
 }  // namespace tessera

@@ -126,6 +126,8 @@ void check_same_device(const Op& op, Args args);
 // in the place of the reduced with keepdim.
 TensorBase reduce(const ReduceBody& body, const TensorBase& in, const Dims& dims, bool keepdim,
                   DType out_dtype);
+// The dtype that tensors have together: torch.result_type.
+DType common_dtype(std::span<const TensorBase> tensors);
 // Dimensions of an `int[1]? dim` argument: all when None or empty; duplicates raise.
 Dims reduced_dims(const Call& call, int arg, int ndim);
 

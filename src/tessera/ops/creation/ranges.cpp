@@ -127,6 +127,28 @@ TS_OP({
 });
 
 TS_OP({
+    .schema = "range(Scalar start, Scalar end, Scalar step=1, *, dtype? dtype=None, device? "
+              "device=None, bool requires_grad=False, layout? layout=None, bool? "
+              "pin_memory=False) -> Tensor",
+    .doc = "Numbers from start to end inclusive, in steps. arange is the one to use.",
+    .example = "torch.range(1, 4)",
+    .forms = kFunction | kOut,
+    .run = [](const Call& c) -> Outputs {
+      double from = c.number(0), to = c.number(1), by = c.number(2);
+      TS_CHECK(by > 0 || by < 0, "step must be nonzero");
+      TS_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
+      TS_CHECK(by > 0 ? to >= from : to <= from,
+               "upper bound and lower bound inconsistent with step sign");
+      CreationOptions o(c, 3);
+      int64_t ints[] = {c.scalar(0).to_int(), c.scalar(2).to_int()};
+      double doubles[] = {from, by};
+      return ramp("arange", static_cast<int64_t>((to - from) / by) + 1,
+                  o.dtype.value_or(default_dtype()), o, ints, doubles);
+    },
+    .samples = {{"1, 4"}, {"0, 1, 0.25"}},
+});
+
+TS_OP({
     .schema = "linspace(Tensor|Scalar start, Tensor|Scalar end, int steps, *, dtype? dtype=None, "
               "device? device=None, bool requires_grad=False, layout? layout=None, bool? "
               "pin_memory=False) -> Tensor",

@@ -15,12 +15,6 @@ using Tensors = std::span<const TensorBase>;
 // A vector without elements joins anything: PyTorch's old rule.
 bool counts(const TensorBase& t) { return t.dim() != 1 || t.numel() != 0; }
 
-DType common_dtype(Tensors tensors) {
-  DType t = tensors[0].dtype();
-  for (const TensorBase& other : tensors) t = promote(t, other.dtype());
-  return t;
-}
-
 MemoryFormat common_format(Tensors tensors) {
   MemoryFormat format = suggested_format(tensors[0]);
   for (const TensorBase& t : tensors)
@@ -45,10 +39,21 @@ Dims joined_shape(Tensors tensors, const TensorBase& first, size_t dim) {
   return shape;
 }
 
+// Laid out otherwise than the output, and long: a copy of its own walks both in blocks.
+bool is_turned(const TensorBase& t, const TensorBase& out) {
+  constexpr int64_t kLong = 1 << 14;
+  if (t.numel() < kLong || out.dim() < 2) return false;
+  for (int d = 0; d < t.dim(); ++d)
+    if (t.sizes()[d] > 1 && out.strides()[d] == 1) return t.strides()[d] != 1;
+  return false;
+}
+
 // Where the device has a kernel for it all inputs go in one pass; else each is copied to its place.
 void join_into(const TensorBase& out, const std::vector<TensorBase>& parts, size_t dim) {
   if (out.numel() == 0 || out.device().is_meta()) return;
-  if (backend_of(out.device()).has_kernel("cat")) {
+  bool turned = std::any_of(parts.begin(), parts.end(),
+                            [&](const TensorBase& t) { return is_turned(t, out); });
+  if (!turned && backend_of(out.device()).has_kernel("cat")) {
     // The kernel writes row-major: other layouts are that in another order of dimensions.
     Dims order;
     for (int d = 0; d < out.dim(); ++d) order.push_back(d);

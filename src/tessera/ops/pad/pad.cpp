@@ -75,6 +75,7 @@ void check_nonconstant(const TensorBase& t, const Dims& pad, std::string_view mo
            "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
            "input, but got: ",
            t.sizes());
+  bool any = mode == "circular";
   for (int i = 0; i < spatial; ++i) {
     int d = t.dim() - 1 - i;
     int64_t n = t.sizes()[d], left = pad[2 * i], right = pad[2 * i + 1];
@@ -89,17 +90,14 @@ void check_nonconstant(const TensorBase& t, const Dims& pad, std::string_view mo
                "Padding value causes wrapping around more than once.");
       TS_CHECK(left + right + n >= 0, "Negative padding value is resulting in an empty dimension");
     } else {
-      TS_CHECK(n + left + right >= 1, "input (",
-               i == 0   ? "W"
-               : i == 1 ? "H"
-                        : "D",
-               ": ", n, ") is too small. Calculated output ",
-               i == 0   ? "W"
-               : i == 1 ? "H"
-                        : "D",
-               ": ", n + left + right);
+      const char name = "WHD"[i];
+      int64_t out = n + left + right;
+      TS_CHECK(out >= 0 && n + std::min(left, right) >= 0, "input (", name, ": ", n,
+               ") is too small. Calculated output ", name, ": ", out);
+      any |= out >= 1;
     }
   }
+  TS_CHECK(any, "input ", t.sizes(), " is too small: padding by ", pad, " leaves nothing of it");
 }
 
 }  // namespace
@@ -132,10 +130,14 @@ TS_OP({
                  " of your input.");
         // What of the input is seen.
         int64_t cut = std::max<int64_t>(-left, 0);
-        inner[d] = std::max<int64_t>(t.sizes()[d] - cut - std::max<int64_t>(-right, 0), 0);
+        inner[d] = t.sizes()[d] - cut - std::max<int64_t>(-right, 0);
+        TS_CHECK(inner[d] >= 0, "narrow(): length must be non-negative.");
         if (inner[d] > 0) from += cut * t.strides()[d];
         start[d] = std::max<int64_t>(left, 0);
       }
+      TensorBase seen = alias(t, inner, t.strides(), from);
+      if (std::all_of(pad.begin(), pad.end(), [](int64_t n) { return n <= 0; }))
+        return op::clone(seen);
       strides = strides_in(shape, suggested_format(t));
       TensorBase out = new_empty_strided(shape, strides, t.dtype(), t.device());
       fill(out, c.scalar(2));
@@ -144,8 +146,7 @@ TS_OP({
         to += start[d] * strides[d];
         count *= inner[d];
       }
-      if (count > 0)
-        copy_into(alias(out, inner, strides, to), alias(t, inner, t.strides(), from), false);
+      if (count > 0) copy_into(alias(out, inner, strides, to), seen, false);
       out.storage().version.store(0, std::memory_order_relaxed);
       return out;
     },

@@ -22,7 +22,7 @@ TensorBase triangle_of(const Call& c, bool upper) {
   TensorBase rows = op::arange(t.size(-2), DType::kInt64, t.device());
   TensorBase cols = op::arange(t.size(-1), DType::kInt64, t.device());
   TensorBase mask = op::_triangle(op::unsqueeze(rows, 1), cols, c.integer(1), upper ? 1 : 0);
-  return op::_keep(t, mask);
+  return op::_keep(op::contiguous(t), mask);
 }
 
 }  // namespace

@@ -131,8 +131,11 @@ TS_OP({
       TS_CHECK(c.ints(2).size() == shifts.size() || (c.ints(2).empty() && shifts.size() == 1),
                "shifts and dimensions must align. shifts: ", shifts.size(),
                ", dims:", c.ints(2).size());
-      for (int64_t d : c.ints(2)) dims.push_back(wrap_dim(d, t.dim()));
-      if (dims.empty() || t.dim() == 0) {
+      for (int64_t d : c.ints(2)) {
+        TS_CHECK_INDEX(t.dim() > 0, "Dimension specified as ", d, " but tensor has no dimensions");
+        dims.push_back(wrap_dim(d, t.dim()));
+      }
+      if (dims.empty()) {
         TensorBase flat = op::reshape(t, Dims{-1}.span());
         TensorBase out = new_unallocated(t.sizes(), t.dtype(), t.device());
         int64_t all = t.dim() == 0 ? 0 : shifts[0], dim = 0;

@@ -13,6 +13,12 @@ void check_image(const Call& c) {
            " dimension(s)");
 }
 
+// A copy of what is seen, in a shape, and in the memory format of `like`.
+TensorBase put_together(const TensorBase& t, const TensorBase& like, const Dims& shape) {
+  TensorBase out = op::view(op::clone(t, MemoryFormat::kContiguous), shape.span());
+  return op::contiguous(out, suggested_format(like));
+}
+
 // All leading dimensions as one, then the last three; and back.
 TensorBase batched(const TensorBase& t, const Dims& last) {
   Dims shape;
@@ -25,7 +31,7 @@ TensorBase batched(const TensorBase& t, const Dims& last) {
 TensorBase unbatched(const TensorBase& t, const TensorBase& like, const Dims& last) {
   Dims shape(like.sizes().span().first(static_cast<size_t>(like.dim() - 3)));
   for (int64_t n : last) shape.push_back(n);
-  return op::reshape(t, shape.span());
+  return put_together(t, like, shape);
 }
 
 }  // namespace
@@ -97,7 +103,7 @@ TS_OP({
       TS_CHECK(channels % groups == 0, "Number of channels must be divisible by groups. Got ",
                channels, " channels and ", groups, " groups.");
       TensorBase parts = op::unflatten(t, 1, Dims{groups, channels / groups}.span());
-      return op::reshape(op::transpose(parts, 1, 2), t.sizes().span());
+      return put_together(op::transpose(parts, 1, 2), t, t.sizes());
     },
     .samples = {{"T(1, 4, 2, 3), 2"}, {"T(2, 6, 2), 3"}},
 });

@@ -1,5 +1,6 @@
 // Differences of neighbours, and numbers as places: one-hot vectors and coordinates.
 #include "tessera/gen/binary.h"
+#include "tessera/gen/bitwise.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/join.h"
@@ -13,7 +14,6 @@ namespace tessera {
 namespace {
 
 TS_BODY(one_hot, "tt", 't', 0, (int64_t), return a == b ? T(1) : T(0);)
-TS_BODY(differ, "tt", 't', 0, (bool), return a != b;)
 // Coordinate of a place: floor(a / s0) modulo s1, both positive.
 TS_BODY(coordinate, "t", 't', 2, (int64_t), T q = a / s0 - (a % s0 < 0 ? 1 : 0); T r = q % s1;
         return r < 0 ? r + s1 : r;)
@@ -22,7 +22,7 @@ TensorBase difference(const TensorBase& t, int64_t dim) {
   int64_t n = std::max<int64_t>(t.size(dim) - 1, 0);
   TensorBase from = op::narrow(t, dim, 0, n);
   TensorBase to = op::narrow(t, dim, t.size(dim) - n, n);
-  return t.dtype() == DType::kBool ? op::_differ(to, from) : op::sub(to, from);
+  return t.dtype() == DType::kBool ? op::logical_xor(to, from) : op::sub(to, from);
 }
 
 }  // namespace
@@ -32,13 +32,6 @@ TS_OP({
     .kind = Kind::kPointwise,
     .forms = kFunction,
     .body = &one_hot_body,
-    .not_differentiable = true,
-});
-TS_OP({
-    .schema = "_differ(Tensor self, Tensor other) -> Tensor",
-    .kind = Kind::kPointwise,
-    .forms = kFunction,
-    .body = &differ_body,
     .not_differentiable = true,
 });
 TS_OP({
@@ -117,8 +110,8 @@ TS_OP({
       const TensorBase& self = c.tensor(0);
       int64_t n = c.integer(1), dim = c.integer(2);
       TS_CHECK(self.dim() > 0, "diff expects input to be at least one-dimensional");
-      TS_CHECK(n >= 0, "order must be non-negative but got ", n);
       size_t d = static_cast<size_t>(wrap_dim(dim, self.dim()));
+      TS_CHECK(n >= 0, "order must be non-negative but got ", n);
       std::vector<TensorBase> parts;
       for (int arg : {3, 0, 4}) {
         if (!c.has(arg)) continue;
@@ -132,7 +125,7 @@ TS_OP({
                    i, ") = ", self.sizes()[i], ", but got tensor.size(", i, ") = ", t.sizes()[i]);
         parts.push_back(t);
       }
-      if (n == 0) return op::clone(self, MemoryFormat::kContiguous);
+      if (n == 0) return op::clone(self);
       TensorBase t = parts.size() == 1 ? self : op::cat(parts, dim);
       for (n = std::min(n, t.size(dim)); n > 0; --n) t = difference(t, dim);
       return t;

@@ -1,4 +1,5 @@
 // Views with the dimensions in another order.
+#include "tessera/gen/complex.h"
 #include "tessera/gen/view.h"
 
 namespace tessera {
@@ -143,16 +144,14 @@ TS_OP({
 TS_OP({
     .schema = "adjoint(Tensor self) -> Tensor",
     .doc = "The last two dimensions exchanged, and complex numbers conjugated.",
-    .example = "torch.adjoint(torch.ones(2, 3)).shape",
+    .example = "torch.adjoint(torch.tensor([[1, 2j], [0, 3 + 1j]]))",
     .run = [](const Call& c) -> Outputs {
       const TensorBase& t = c.tensor(0);
       TS_CHECK(t.dim() != 1,
                "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D "
                "tensor.");
       TensorBase out = t.dim() == 0 ? op::view(t, {}) : op::transpose(t, -2, -1);
-      if (!is_complex(t.dtype())) return out;
-      Value args[] = {Value(out)};
-      return dispatch(get_op("conj"), args);
+      return is_complex(t.dtype()) ? op::conj(out) : out;
     },
     .samples = {{"T(2, 3)"}, {"T(2, 3, 4)"}},
 });

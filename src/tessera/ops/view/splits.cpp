@@ -23,8 +23,8 @@ std::vector<TensorBase> pieces(const TensorBase& t, int64_t dim, const Dims& siz
 // Pieces of one size, the last one shorter.
 Dims even_pieces(const TensorBase& t, int64_t dim, int64_t size) {
   TS_CHECK(t.dim() > 0, "split expects at least a 1-dimensional tensor");
-  int64_t whole = t.size(dim);
   TS_CHECK(size >= 0, "split expects split_size be non-negative, but got split_size=", size);
+  int64_t whole = t.size(dim);
   TS_CHECK(size > 0 || whole == 0,
            "split_size can only be 0 if dimension size is 0, but got dimension size of ", whole);
   int64_t count = size == 0 ? 1 : std::max<int64_t>((whole + size - 1) / size, 1);
@@ -70,8 +70,8 @@ Dims section_pieces(const TensorBase& t, int64_t sections, int64_t dim) {
            "tensor_split expected at least a 1-dimensional tensor, but got a tensor "
            "with ",
            t.dim(), " dims");
-  TS_CHECK(sections > 0, "number of sections must be larger than 0, got ", sections);
   int64_t whole = t.size(dim);
+  TS_CHECK(sections > 0, "number of sections must be larger than 0, got ", sections);
   Dims sizes(static_cast<size_t>(sections), whole / sections);
   for (int64_t i = 0; i < whole % sections; ++i) ++sizes[static_cast<size_t>(i)];
   return sizes;

@@ -42,10 +42,14 @@ struct Windows {
              "stride should be greater than zero, but got stride_height: ", stride.h,
              " stride_width: ", stride.w);
   }
-  // How many windows an image of this size has.
+  // How many windows an image of this size has; none, or fewer, where one does not fit.
   Pair count(Pair image) const {
-    return {(image.h + 2 * padding.h - dilation.h * (kernel.h - 1) - 1) / stride.h + 1,
-            (image.w + 2 * padding.w - dilation.w * (kernel.w - 1) - 1) / stride.w + 1};
+    auto along = [](int64_t n, int64_t pad, int64_t step, int64_t size, int64_t by) {
+      int64_t room = n + 2 * pad - step * (size - 1) - 1;
+      return (room >= 0 ? room / by : -((-room + by - 1) / by)) + 1;
+    };
+    return {along(image.h, padding.h, dilation.h, kernel.h, stride.h),
+            along(image.w, padding.w, dilation.w, kernel.w, stride.w)};
   }
   std::string text() const {
     return cat("kernel_size=(", kernel.h, ", ", kernel.w, "), dilation=(", dilation.h, ", ",
@@ -73,7 +77,8 @@ TensorBase unfold_images(const TensorBase& in, const Windows& win) {
                              {st[0], st[1], st[2] * win.dilation.h, st[3] * win.dilation.w,
                               st[2] * win.stride.h, st[3] * win.stride.w},
                              x.storage_offset());
-  return op::reshape(windows, Dims{s[0], s[1] * win.kernel.h * win.kernel.w, n.h * n.w}.span());
+  return op::view(op::clone(windows, MemoryFormat::kContiguous),
+                  Dims{s[0], s[1] * win.kernel.h * win.kernel.w, n.h * n.w}.span());
 }
 
 TensorBase fold_images(const TensorBase& in, Pair image, const Windows& win) {
