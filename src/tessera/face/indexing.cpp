@@ -93,10 +93,7 @@ class Walk {
       dim_ += dims - 1;
       return;
     }
-    TensorBase host = host_data(t);
-    int64_t value = t.dtype() == DType::kInt64   ? *reinterpret_cast<const int64_t*>(host.raw())
-                    : t.dtype() == DType::kInt32 ? *reinterpret_cast<const int32_t*>(host.raw())
-                                                 : *reinterpret_cast<const uint8_t*>(host.raw());
+    int64_t value = host_scalar(t).to_int();
     if (is_mask(t)) return truth(value != 0);
     ++done_;
     select(value);

@@ -19,9 +19,8 @@ struct Bags {
   int64_t count;
 };
 
-int64_t host_number(const TensorBase& t, int64_t at) {
-  TensorBase one = alias(t, {}, {}, t.storage_offset() + at * t.strides()[0]);
-  return *reinterpret_cast<const int64_t*>(host_data(op::_to_dtype(one, DType::kInt64)).raw());
+int64_t element(const TensorBase& t, int64_t at) {
+  return host_scalar(alias(t, {}, {}, t.storage_offset() + at * t.strides()[0])).to_int();
 }
 
 // Rows of a matrix of indices are the bags, or offsets say where each begins.
@@ -51,7 +50,7 @@ Bags read_bags(const TensorBase& input, const TensorBase& offsets, const TensorB
   TS_CHECK(!include_last || given >= 1,
            "include_last_offset: number of offset should be at least 1");
   if (given > 0 && !offsets.device().is_meta()) {
-    int64_t first = host_number(offsets, 0), last = host_number(offsets, given - 1);
+    int64_t first = element(offsets, 0), last = element(offsets, given - 1);
     TS_CHECK(first == 0,
              "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
              "position 0. However, got ",

@@ -1,12 +1,12 @@
 // Indexing with tensors and masks: x[a, b], x[a, b] = v, x[mask] += v.
 #include "tessera/ops/index/advanced.h"
 
-#include "tessera/gen/binary.h"
+#include "tessera/gen/bitwise.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/index.h"
+#include "tessera/gen/ternary.h"
 #include "tessera/ops/index/mask.h"
-#include "tessera/ops/loops.h"
 
 namespace tessera {
 
@@ -169,16 +169,6 @@ TS_OP({
     .backward = put_backward,
 });
 
-TS_BODY(clamp_index, "t", 't', 1, (int64_t), return select(a < T(0), T(0), select(a > s0, s0, a));)
-TS_OP({
-    .schema = "_clamp_index(Tensor self, Scalar last) -> Tensor",
-    .kind = Kind::kPointwise,
-    .types = TypeRule::kSame,
-    .forms = kFunction,
-    .body = &clamp_index_body,
-    .not_differentiable = true,
-});
-
 namespace {
 
 // Indices brought into the range of the dimension that they name.
@@ -187,7 +177,7 @@ std::vector<TensorBase> clamped(const TensorBase& self, std::span<const TensorBa
   for (size_t i = 0; i < indices.size(); ++i) {
     TensorBase t = indices[i];
     if (t.defined() && is_integral(t.dtype(), false) && t.dtype() != DType::kUInt8)
-      t = op::_clamp_index(t, Scalar(self.size(static_cast<int64_t>(i)) - 1));
+      t = op::clamp(t, Scalar(0), Scalar(self.size(static_cast<int64_t>(i)) - 1));
     out.push_back(t);
   }
   return out;
@@ -206,11 +196,10 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       const TensorBase &self = c.tensor(0), &mask = c.tensor(1);
       check_mask(mask);
-      TensorBase drop = op::_not_mask(mask);
       if (self.numel() == 0)
         return op::full(mask.sizes().span(), c.scalar(3), self.dtype(), self.device());
       TensorBase found = op::index(self, clamped(self, c.tensors(2)));
-      return op::masked_fill(found, drop, Value(c.scalar(3)));
+      return op::masked_fill(found, op::logical_not(mask), Value(c.scalar(3)));
     },
 });
 
@@ -222,7 +211,7 @@ TS_OP({
       const TensorBase &self = c.tensor(0), &mask = c.tensor(1);
       check_mask(mask);
       if (self.numel() == 0) return op::clone(self);
-      TensorBase values = op::_masked_keep(c.tensor(3), mask);
+      TensorBase values = op::where(mask, c.tensor(3), Scalar(0));
       return op::index_put(self, clamped(self, c.tensors(2)), values, true);
     },
 });

@@ -214,17 +214,6 @@ TS_OP({
                 {"T(5, 3), 1, I([[0, 0]], 3), T(1, 2)"}},
 });
 
-TS_BODY(floor_quotient, "tt", 't', 0, (int64_t), const T q = a / b;
-        return q - T((q * b != a) & ((a < T(0)) != (b < T(0))));)
-TS_OP({
-    .schema = "_floor_quotient(Tensor self, Tensor other) -> Tensor",
-    .kind = Kind::kPointwise,
-    .forms = kFunction,
-    .body = &floor_quotient_body,
-    .raises_on_data = true,
-    .not_differentiable = true,
-});
-
 namespace {
 
 Spread scatter_spread(int64_t dim, const TensorBase& index) {

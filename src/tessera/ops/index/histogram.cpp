@@ -21,11 +21,6 @@ void refuse_gradient(Backward&) {
   raise(ErrorKind::kNotImplemented, "the derivative of a histogram is not implemented");
 }
 
-double host_number(const TensorBase& t) {
-  TensorBase host = host_data(op::_to_dtype(t, DType::kFloat64));
-  return *reinterpret_cast<const double*>(host.raw());
-}
-
 }  // namespace
 
 TS_OP({
@@ -49,12 +44,9 @@ TS_OP({
       int64_t length = c.integer(2);
       if (self.numel() > 0) {
         TensorBase wide = self.dtype() == DType::kInt64 ? self : op::_to_dtype(self, DType::kInt64);
-        auto value = [](const TensorBase& t) {
-          return *reinterpret_cast<const int64_t*>(host_data(t).raw());
-        };
-        TS_CHECK(value(op::amin(wide)) >= 0,
+        TS_CHECK(host_scalar(op::amin(wide)).to_int() >= 0,
                  "bincount only supports 1-d non-negative integral inputs.");
-        length = std::max(length, value(op::amax(wide)) + 1);
+        length = std::max(length, host_scalar(op::amax(wide)).to_int() + 1);
       }
       TensorBase out = op::zeros({&length, 1}, dtype, self.device());
       if (self.numel() == 0) return out;
@@ -75,29 +67,13 @@ struct Range {
   double left, right;
 };
 
-TensorBase host_room(int64_t n, DType dtype) { return new_empty({n}, dtype, Device{}); }
-
-// n evenly spaced numbers from left to right, each rounded from the end it is nearer to.
 TensorBase even_edges(Range r, int64_t n, const TensorBase& like) {
-  bool wide = like.dtype() == DType::kFloat64;
-  TensorBase edges = host_room(n, wide ? DType::kFloat64 : DType::kFloat32);
-  auto fill_as = [&]<class F>(F*) {
-    F* to = reinterpret_cast<F*>(edges.raw());
-    F left = static_cast<F>(r.left), right = static_cast<F>(r.right);
-    F step = n > 1 ? (right - left) / static_cast<F>(n - 1) : F(0);
-    for (int64_t i = 0; i < n; ++i)
-      to[i] =
-          i < n / 2 ? left + step * static_cast<F>(i) : right - step * static_cast<F>(n - 1 - i);
-  };
-  if (wide)
-    fill_as(static_cast<double*>(nullptr));
-  else
-    fill_as(static_cast<float*>(nullptr));
-  if (edges.dtype() != like.dtype()) edges = op::_to_dtype(edges, like.dtype());
-  return like.device().is_cpu() ? edges : op::_to_device(edges, like.device());
+  return op::linspace(Value(r.left), Value(r.right), n, like.dtype(), like.device());
 }
 
-Range range_of(const TensorBase& t) { return {host_number(op::amin(t)), host_number(op::amax(t))}; }
+Range range_of(const TensorBase& t) {
+  return {host_scalar(op::amin(t)).to_double(), host_scalar(op::amax(t)).to_double()};
+}
 
 void check_histogram_type(const char* name, const TensorBase& t, bool narrow) {
   TS_CHECK_IMPLEMENTED(is_floating(t.dtype()) && (narrow || !is_reduced_floating(t.dtype())), "\"",

@@ -4,7 +4,7 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/index.h"
-#include "tessera/gen/reduce.h"
+#include "tessera/gen/ternary.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/index/layout.h"
 #include "tessera/ops/index/positions.h"
@@ -45,30 +45,9 @@ TS_OP({
     .backward =
         [](Backward& b) {
           if (b.wants(0)) b.set(0, op::masked_fill(b.grad, b.tensor(1), Value(Scalar(0))));
-          if (b.wants(2)) b.set(2, op::_masked_keep(b.grad, b.tensor(1)));
+          if (b.wants(2)) b.set(2, op::where(b.tensor(1), b.grad, Scalar(0)));
         },
     .samples = {{"T(3, 4), B(3, 4), 2.5"}, {"T(3, 4), B(4), T()"}, {"T(4), B(3, 1), 1"}},
-});
-
-TS_BODY(masked_keep, "tb", 't', 0, (TS_ALL, TS_COMPLEX), return select(b, a, T(0));)
-TS_OP({
-    .schema = "_masked_keep(Tensor self, Tensor mask) -> Tensor",
-    .kind = Kind::kPointwise,
-    .types = TypeRule::kSame,
-    .forms = kFunction,
-    .body = &masked_keep_body,
-    .saves = "mask",
-    .backward = [](Backward& b) { b.set(0, op::_masked_keep(b.grad, b.tensor(1))); },
-});
-
-TS_BODY(not_mask, "t", 't', 0, (bool), return !a;)
-TS_OP({
-    .schema = "_not_mask(Tensor self) -> Tensor",
-    .kind = Kind::kPointwise,
-    .types = TypeRule::kBool,
-    .forms = kFunction,
-    .body = &not_mask_body,
-    .not_differentiable = true,
 });
 
 namespace {

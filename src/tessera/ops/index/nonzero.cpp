@@ -12,8 +12,7 @@ Positions count_positions(const TensorBase& t) {
   int64_t blocks = (t.numel() + kPositionBlock - 1) / kPositionBlock;
   TensorBase starts = new_empty({blocks + 1}, DType::kInt64, t.device());
   launch("count_nonzero_blocks", {&starts, 1}, {&t, 1}, {&kPositionBlock, 1});
-  TensorBase last = host_data(alias(starts, {}, {}, blocks));
-  return {starts, *reinterpret_cast<const int64_t*>(last.raw())};
+  return {starts, host_scalar(alias(starts, {}, {}, blocks)).to_int()};
 }
 
 TS_OP({

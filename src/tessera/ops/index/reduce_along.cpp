@@ -4,7 +4,7 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/index.h"
-#include "tessera/gen/reduce.h"
+#include "tessera/gen/ternary.h"
 
 namespace tessera {
 
@@ -42,8 +42,7 @@ void prod_backward(Backward& b, const Spread& s, bool include_self) {
   TensorBase at_lone = s.read(op::mul(b.grad, others), s.dim, s.index);
   TensorBase elsewhere = op::div(s.read(op::mul(b.grad, b.result), s.dim, s.index),
                                  op::masked_fill(source, zero, Value(Scalar(1))));
-  b.set(3, op::add(op::_masked_keep(at_lone, lone),
-                   op::masked_fill(elsewhere, lone, Value(Scalar(0)))));
+  b.set(3, op::where(lone, at_lone, elsewhere));
 }
 
 // The gradient is shared out among all elements that are the extreme one.
@@ -68,7 +67,7 @@ void divide_by_counts(const TensorBase& out, const Spread& s, const TensorBase& 
   if (is_differentiable(out.dtype()))
     op::div_(out, n);
   else
-    copy_into(out, op::_floor_quotient(out, n), false);
+    op::floor_divide_(out, n);
 }
 
 void reduce_along_backward(Backward& b, const Spread& s, std::string_view how, bool include_self) {

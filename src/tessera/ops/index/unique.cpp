@@ -27,8 +27,7 @@ Found find_groups(const char* kernel, const TensorBase& x, int64_t n, bool inver
   auto room = [&](int64_t size) { return new_empty({size}, DType::kInt64, x.device()); };
   TensorBase out[] = {room(n), room(inverse ? n : 0), room(counts ? n : 0), room(1)};
   launch(kernel, out, {&x, 1}, ints);
-  TensorBase number = host_data(out[3]);
-  int64_t groups = *reinterpret_cast<const int64_t*>(number.raw());
+  int64_t groups = host_scalar(out[3]).to_int();
   auto front = [&](const TensorBase& t) {
     return op::_contiguous_copy(alias(t, {groups}, {1}, 0));
   };

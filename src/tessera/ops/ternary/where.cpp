@@ -1,3 +1,4 @@
+#include "tessera/gen/index.h"
 #include "tessera/gen/ternary.h"
 #include "tessera/ops/loops.h"
 
@@ -25,6 +26,16 @@ TS_OP({
           if (b.wants(2)) b.set(2, op::where(b.tensor(0), 0, b.grad));
         },
     .samples = {{"B(3, 4), T(3, 4), T(3, 4)"}, {"B(4), T(3, 1), 2.0"}, {"B(3, 4), 1.0, T()"}},
+});
+
+TS_OP({
+    .schema = "where(Tensor condition) -> Tensor[]",
+    .doc = "The coordinates of all elements that are not zero, a tensor for each dimension.",
+    .example = "torch.where(torch.tensor([[0, 1], [2, 0]]))",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs { return op::_nonzero_numpy(c.tensor(0)); },
+    .not_differentiable = true,
+    .samples = {{"B(3, 4)"}},
 });
 
 }  // namespace tessera
