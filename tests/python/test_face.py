@@ -283,6 +283,20 @@ def test_kinds_of_things():
     assert types.Number and types.Device and types.Tensor is torch.Tensor
 
 
+def test_serialization_names():
+    from tessera import serialization
+
+    with serialization.safe_globals([dict]):
+        serialization.add_safe_globals([list, list])
+        assert serialization.get_safe_globals() == [dict, list]
+    assert serialization.get_safe_globals() == []
+    serialization.set_default_load_endianness(serialization.LoadEndianness.LITTLE)
+    assert serialization.get_default_load_endianness() is serialization.LoadEndianness.LITTLE
+    serialization.set_default_load_endianness(None)
+    with pytest.raises(TypeError):
+        serialization.set_default_load_endianness("little")
+
+
 def test_formats_and_layouts():
     names = "contiguous_format channels_last channels_last_3d preserve_format".split()
     for name in names:
