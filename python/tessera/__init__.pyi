@@ -58,6 +58,7 @@ from ._layout import memory_format as memory_format
 from ._limits import finfo as finfo
 from ._limits import iinfo as iinfo
 from ._ops import *
+from ._products import lu as lu
 from ._tensor_ops import TensorOperators
 from ._tensor_str import set_printoptions as set_printoptions
 from .amp import autocast as autocast
@@ -300,6 +301,9 @@ class Tensor(TensorOperators):
         dim: builtins.int | None = None,
     ) -> Any: ...
     def where(self, condition: Tensor, other: Tensor | _Number) -> Tensor: ...
+    def lu(
+        self, pivot: builtins.bool = True, get_infos: builtins.bool = False, out: Any = None
+    ) -> tuple[Tensor, ...]: ...
     def record_stream(self, stream: Stream) -> None: ...
 
     # Gradients.

@@ -148,12 +148,6 @@ def resolve_neg(self):
 
 
 @overridable
-def is_nonzero(self):
-    """Is its one element not zero?"""
-    return bool(self)
-
-
-@overridable
 def is_distributed(self):
     return False
 

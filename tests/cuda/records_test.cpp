@@ -108,7 +108,8 @@ TEST(CudaRecords, BodiesCompile) {
     EXPECT_GT(all.size(), 5u);
     std::vector<char> image;
     std::string error;
-    EXPECT_TRUE(compile_text(all.text(), 90, &image, &error)) << dtype_name(kTypes[c]) << ": " << error;
+    EXPECT_TRUE(compile_text(all.text(), 90, &image, &error))
+        << dtype_name(kTypes[c]) << ": " << error;
   }
 }
 

@@ -69,17 +69,6 @@ TEST(RecordsTest, EachHasAGradientOrAReason) {
   }
 }
 
-TEST(RecordsTest, EachHasSamples) {
-  for (const Op* op : all_ops()) {
-    if (internal(*op) || op->writes_self || op->result_type == ResultType::kBool) continue;
-    // Places in memory: the generic tests lay tensors out otherwise. tests/python/test_views.py.
-    if (op->name.starts_with("as_strided")) continue;
-    bool any = false;
-    for (const Op* overload : find_ops(op->name)) any |= !samples_of(*overload).empty();
-    EXPECT_TRUE(any) << op->name;
-  }
-}
-
 // Every sample runs, fused and unfused to the same bits, in every layout.
 TEST(RecordsTest, SamplesRunTheSameFusedAndUnfused) {
   for (Device device : {Device{}, test_gpu()}) {
@@ -134,6 +123,8 @@ TEST(RecordsTest, GradientsMatchDifferences) {
         if (op->name == "_gelu_backward" || op->name == "_relu_backward") at = {0};
         std::vector<Tensor> inputs;
         for (int i : at) inputs.push_back(a->tensor(i));
+        if (inputs.empty()) continue;                                               // of integers
+        if (is_complex(Tensor(dispatch(*op, a->values).take()).dtype())) continue;  // in Python
         EXPECT_TRUE(gradcheck(
             [&](const std::vector<Tensor>& in) {
               std::vector<Value> args = a->values;

@@ -11,9 +11,21 @@ const char* layout_name(Layout l) {
   return names[static_cast<int>(l)];
 }
 
-Tensor laid_out(const Dims& sizes, DType dtype, Device device, int seed, Layout layout) {
-  if (layout == Layout::kEmpty) return sample({0, 3}, dtype, device, seed);
-  if (layout == Layout::kZeroDim) return sample({}, dtype, device, seed);
+namespace {
+
+// Numbers of a kind: P positive, U between -1 and 1, T any.
+Tensor numbers(const Dims& sizes, DType dtype, Device device, int seed, char kind) {
+  Tensor out = sample(sizes, dtype, device, seed);
+  if (kind == 'P' && is_floating(dtype)) out.abs_().add_(Value(0.25));
+  if (kind == 'U' && is_floating(dtype)) out.mul_(Value(0.2));
+  return out;
+}
+
+}  // namespace
+
+Tensor laid_out(const Dims& sizes, DType dtype, Device device, int seed, Layout layout, char kind) {
+  if (layout == Layout::kEmpty) return numbers({0, 3}, dtype, device, seed, kind);
+  if (layout == Layout::kZeroDim) return numbers({}, dtype, device, seed, kind);
   Dims strides = contiguous_strides(sizes);
   int64_t offset = layout == Layout::kOffset ? 5 : 0;
   size_t n = sizes.size();
@@ -28,7 +40,7 @@ Tensor laid_out(const Dims& sizes, DType dtype, Device device, int seed, Layout 
   if (layout == Layout::kExpanded && n > 0) strides[0] = 0;
   int64_t last = offset;
   for (size_t d = 0; d < n; ++d) last += std::max<int64_t>(sizes[d] - 1, 0) * strides[d];
-  Tensor flat = sample({last + 1}, dtype, device, seed);
+  Tensor flat = numbers({last + 1}, dtype, device, seed, kind);
   return Tensor(alias(flat, sizes, strides, offset));
 }
 
@@ -120,11 +132,7 @@ class Reader {
     if (take("T(") || take("P(") || take("U(")) {
       char kind = text_[at_ - 2];
       Dims size = list(')');
-      Tensor made = laid_out(size, dtype_, device_, ++seed_, layout_);
-      // Positive, or between -1 and 1; the layout is kept.
-      if (kind == 'P' && is_floating(dtype_)) made.abs_().add_(Value(0.25));
-      if (kind == 'U' && is_floating(dtype_)) made.mul_(Value(0.2));
-      out_->tensors.push_back(made);
+      out_->tensors.push_back(laid_out(size, dtype_, device_, ++seed_, layout_, kind));
       v = Value(out_->tensors.back());
       out_->made.push_back(position);
     } else if (take("B(")) {

@@ -14,7 +14,8 @@ inline constexpr Layout kLayouts[] = {Layout::kContiguous, Layout::kTransposed, 
 const char* layout_name(Layout l);
 
 // A tensor with the values of `sample`, laid out as asked where its shape allows.
-Tensor laid_out(const Dims& sizes, DType dtype, Device device, int seed, Layout layout);
+Tensor laid_out(const Dims& sizes, DType dtype, Device device, int seed, Layout layout,
+                char kind = 'T');
 
 // The arguments of one call, complete with defaults, and what they borrow from.
 struct Arguments {

@@ -6,7 +6,7 @@
 // build contracts nothing into FMA). Functions at the end of the file that forward to libm are the
 // same bits too, as they are never vectorised. Largest errors found against long double, in ulp of
 // float: exp and the logarithms 1.0, pow 0.6, erf 1.2, tanh 1.3, exp2, cosh and acos 1.4, sin, cos
-// (of any size), expm1 and asinh 1.6, atan 1.9, acosh, atanh 2.0, sinh 2.1, tan 2.5, asin 2.6; of
+// (of any size), expm1 and asinh 1.6, atan 1.9, acosh, atanh 2.0, sinh 2.1, tan and asin 2.6; of
 // double: exp, log, tanh 1.3, erf 2.8.
 #pragma once
 #include <bit>
@@ -253,10 +253,10 @@ TS_MATH_FN float tanh(float x) {
   float a = abs(x), z = x * x, z2 = z * z;
   float p = (1.33314422036e-1f * z - 3.33332819422e-1f) +
             ((2.06390887954e-2f * z - 5.37397155531e-2f) * z2 - 5.70498872745e-3f * (z2 * z2));
-  float small = p * z * x + x;
+  float small = p * z * a + a;
   float e = detail::exp_mid(a < 10.0f ? a + a : 20.0f);
   float big = 1.0f - 2.0f / (e + 1.0f);
-  float y = a < 0.625f ? small : copysign(big, x);
+  float y = copysign(a < 0.625f ? small : big, x);
   return x != x ? x : y;
 }
 
@@ -266,9 +266,9 @@ TS_MATH_FN double tanh(double x) {
       (-9.64399179425052238628e-1 * z - 9.92877231001918586564e1) * z - 1.61468768441708447952e3;
   double q = ((z + 1.12811678491632931402e2) * z + 2.23548839060100448583e3) * z +
              4.84406305325125486048e3;
-  double small = x * z * (p / q) + x;
+  double small = a * z * (p / q) + a;
   double big = 1.0 - 2.0 / (exp(a + a) + 1.0);
-  return a < 0.625 ? small : copysign(big, x);
+  return copysign(a < 0.625 ? small : big, x);
 }
 
 TS_MATH_FN float erf(float x) {
@@ -358,7 +358,7 @@ TS_MATH_FN float expm1(float x) {
   float p = detail::expm1_poly(e.r), h = detail::power_of_two(e.bits, -1);
   float y = 2.0f * (h * p + (h - 0.5f));
   y = e.n == 0.0f ? p : y;
-  return x != x ? x : y;
+  return (x != x) | (x == 0.0f) ? x : y;
 }
 TS_MATH_FN float sinh(float x) {
   float a = abs(x), c = a < 90.0f ? a : 90.0f;

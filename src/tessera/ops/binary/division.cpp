@@ -115,7 +115,7 @@ TS_OP({
     .backward = [](Backward& b) { rest_backward(b, op::_div_floor); },
     .rounds_numbers = true,
     .operators = "__rmod__",
-    .samples = {{"7.03, T(3, 4)"}},
+    .samples = {{"7.03125, T(3, 4)"}},
 });
 
 TS_BODY(fmod, "tt", 't', 0, (TS_NUMBERS), return fmod(a, b);)

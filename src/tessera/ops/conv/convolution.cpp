@@ -126,13 +126,14 @@ TS_OP({
         [](Backward& b) {
           Params p = read_params(b, 3);
           if (b.wants(0))
-            b.set(0, cropped(op::_conv_forward(b.grad, b.tensor(1), TensorBase(), p.stride.span(),
-                                               p.padding.span(), p.dilation.span(), p.groups),
+            b.set(0, cropped(op::_conv_forward(b.grad, op::conj(b.tensor(1)), TensorBase(),
+                                               p.stride.span(), p.padding.span(), p.dilation.span(),
+                                               p.groups),
                              b.shape(0)));
           if (b.wants(1))
-            b.set(1,
-                  op::_conv_backward_weight(b.tensor(0), b.grad, b.shape(1).span(), p.stride.span(),
-                                            p.padding.span(), p.dilation.span(), p.groups));
+            b.set(1, op::_conv_backward_weight(op::conj(b.tensor(0)), b.grad, b.shape(1).span(),
+                                               p.stride.span(), p.padding.span(), p.dilation.span(),
+                                               p.groups));
         },
     .autocast = Autocast::kLower,
 });
@@ -152,12 +153,12 @@ TS_OP({
         [](Backward& b) {
           Params p = read_params(b, 3);
           if (b.wants(0))
-            b.set(0, op::_conv_forward(b.tensor(1), b.grad, TensorBase(), p.stride.span(),
+            b.set(0, op::_conv_forward(op::conj(b.tensor(1)), b.grad, TensorBase(), p.stride.span(),
                                        p.padding.span(), p.dilation.span(), p.groups));
           if (b.wants(1))
-            b.set(1,
-                  op::_conv_backward_input(b.tensor(0), b.grad, b.shape(1).span(), p.stride.span(),
-                                           p.padding.span(), p.dilation.span(), p.groups));
+            b.set(1, op::_conv_backward_input(op::conj(b.tensor(0)), b.grad, b.shape(1).span(),
+                                              p.stride.span(), p.padding.span(), p.dilation.span(),
+                                              p.groups));
         },
     .autocast = Autocast::kLower,
 });

@@ -40,6 +40,7 @@ TS_OP({
       const int64_t n = c.integer(0);
       return frequencies(c, n, [n](int64_t k) { return k < (n + 1) / 2 ? k : k - n; });
     },
+    .samples = {{"5"}, {"4, 0.5"}},
 });
 
 TS_OP({
@@ -50,6 +51,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       return frequencies(c, c.integer(0) / 2 + 1, [](int64_t k) { return k; });
     },
+    .samples = {{"5"}, {"4, 0.5"}},
 });
 
 TS_OP({

@@ -1,6 +1,7 @@
 #include "tessera/ops/index/reduce_along.h"
 
 #include "tessera/gen/binary.h"
+#include "tessera/gen/complex.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/index.h"
@@ -27,7 +28,7 @@ void prod_backward(Backward& b, const Spread& s, bool include_self) {
     // The product of the others; a zero of self is replaced, since it cannot be divided out.
     TensorBase without_zeros = op::masked_fill(self, op::eq(self, Scalar(0)), Value(Scalar(1)));
     TensorBase product = s.reduce(without_zeros, s.dim, s.index, source, prod, include_self);
-    TensorBase g = op::div(op::mul(b.grad, product), without_zeros);
+    TensorBase g = op::mul(b.grad, op::conj(op::div(product, without_zeros)));
     b.set(0, include_self ? g : s.clear(g, s.dim, s.index));
   }
   if (!b.wants(3)) return;
@@ -39,9 +40,9 @@ void prod_backward(Backward& b, const Spread& s, bool include_self) {
   TensorBase lone = op::mul(zero, op::eq(zeros, Scalar(1)));
   TensorBase others = s.reduce(self, s.dim, s.index,
                                op::masked_fill(source, lone, Value(Scalar(1))), prod, include_self);
-  TensorBase at_lone = s.read(op::mul(b.grad, others), s.dim, s.index);
-  TensorBase elsewhere = op::div(s.read(op::mul(b.grad, b.result), s.dim, s.index),
-                                 op::masked_fill(source, zero, Value(Scalar(1))));
+  TensorBase at_lone = s.read(op::mul(b.grad, op::conj(others)), s.dim, s.index);
+  TensorBase elsewhere = op::div(s.read(op::mul(b.grad, op::conj(b.result)), s.dim, s.index),
+                                 op::conj(op::masked_fill(source, zero, Value(Scalar(1)))));
   b.set(3, op::where(lone, at_lone, elsewhere));
 }
 

@@ -49,6 +49,11 @@ std::string error_name(const Op& op);
 enum class Failed : uint8_t { kInverse, kCholesky, kSolve, kLu, kLdl, kEigen, kSvd, kLstsq };
 void check_info(const TensorBase& info, Failed what, std::string_view name);
 
+// For records without a derivative, PyTorch's too.
+[[noreturn]] inline void refuse_gradient(Backward&) {
+  raise(ErrorKind::kNotImplemented, "the derivative of this factorisation is not implemented");
+}
+
 // One dimension as a list of dimensions; the argument outlives the call.
 inline std::span<const int64_t> over(const int64_t& dim) { return {&dim, 1}; }
 

@@ -175,6 +175,7 @@ TS_OP({
     .example = "torch.slogdet(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kMethod | kOut,
     .run = slogdet,
+    .samples = {{"T(3, 3, dtype='float64')"}},
 });
 
 TS_OP({

@@ -111,7 +111,6 @@ TS_OP({
       return op::_linalg_eigh(c.tensor(0), c.text(1), c.tensor(0).requires_grad())[0];
     },
     .raises_on_data = true,
-    .samples = {{"T(3, 3, dtype='float64')"}},
 });
 
 TS_OP({

@@ -33,6 +33,7 @@ TS_OP({
       if (c.flag(2)) check_info(info, Failed::kLdl, "torch.linalg.ldl_factor_ex");
       return std::vector<TensorBase>{ld, pivots, info};
     },
+    .backward = refuse_gradient,
 });
 
 TS_OP({
@@ -88,6 +89,7 @@ TS_OP({
       launch("ldl_solve", {&out, 1}, in, {&hermitian, 1});
       return x;
     },
+    .backward = refuse_gradient,
 });
 
 }  // namespace tessera

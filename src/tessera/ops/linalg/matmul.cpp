@@ -95,6 +95,7 @@ TS_OP({
       launch("matmul", {&to, 1}, in);
       return out;
     },
+    .not_differentiable = true,  // addmm, which calls it, has the gradient
 });
 
 namespace {

@@ -34,6 +34,7 @@ TS_OP({
       }
       return {a, tau};
     },
+    .backward = refuse_gradient,
 });
 
 namespace {
@@ -147,6 +148,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       return op::linalg_householder_product(c.tensor(0), c.tensor(1));
     },
+    .samples = {{"T(4, 3, dtype='float64'), T(3, dtype='float64')"}},
 });
 
 TS_OP({
