@@ -100,6 +100,7 @@ _FILES = {
     "utils.dlpack": "to_dlpack",
     "torch_version": "__version__",
     "_compile": "compile",
+    "func": "vmap",
     "_limits": "finfo iinfo",
     "_legacy": "BoolTensor ByteTensor CharTensor ShortTensor IntTensor LongTensor HalfTensor "
     "BFloat16Tensor FloatTensor DoubleTensor ComplexFloatTensor ComplexDoubleTensor "

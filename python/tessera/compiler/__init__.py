@@ -46,6 +46,24 @@ def cudagraph_mark_step_begin():
     """Says that a step begins; nothing is captured."""
 
 
+def set_default_backend(backend):
+    """Nothing is compiled, by whichever."""
+
+
+def substitute_in_graph(
+    original_fn, *, can_constant_fold_through=False, skip_signature_check=False
+):
+    """A decorator that gives the function back: there are no graphs to put it into."""
+    return lambda function: function
+
+
+class _Config:
+    """Settings of a compiler that is not there: kept, and without effect."""
+
+
+config = _Config()
+
+
 def wrap_numpy(fn):
     raise NotImplementedError("torch.compiler.wrap_numpy is not implemented in Tessera yet")
 

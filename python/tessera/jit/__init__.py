@@ -115,8 +115,63 @@ class fuser(_Off):
     pass
 
 
+class strict_fusion(_Off):
+    pass
+
+
 class ScriptModule(_Module):
-    """An ordinary module."""
+    """An ordinary module. What script() and trace() give back is none: it stays what it was."""
+
+
+class RecursiveScriptModule(ScriptModule):
+    pass
+
+
+class TracedModule(ScriptModule):
+    pass
+
+
+class TopLevelTracedModule(TracedModule):
+    pass
+
+
+class ScriptFunction:
+    """What no function is here: isinstance() says so."""
+
+
+class Error(RuntimeError):
+    """What a script raised, in PyTorch."""
+
+
+class TracingCheckError(Exception):
+    pass
+
+
+class TracerWarning(Warning):
+    @staticmethod
+    def ignore_lib_warnings():
+        """There are none."""
+
+
+class ScriptWarning(Warning):
+    pass
+
+
+def run_frozen_optimizations(mod, optimize_numerics=True, preserved_methods=None):
+    """Changes nothing."""
+
+
+_onednn_fusion = False
+
+
+def enable_onednn_fusion(enabled):
+    """Is remembered, and changes nothing."""
+    global _onednn_fusion
+    _onednn_fusion = bool(enabled)
+
+
+def onednn_fusion_enabled():
+    return _onednn_fusion
 
 
 def save(m, f, _extra_files=None):
@@ -143,6 +198,9 @@ class _Done:
 
     def done(self):
         return True
+
+
+Future = _Done
 
 
 def wait(future):
