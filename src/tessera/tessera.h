@@ -6,5 +6,5 @@
 #include "tessera/face/print.h"
 #include "tessera/face/scopes.h"
 #include "tessera/face/tensor.h"
-#include "tessera/save/state_dict.h"
+#include "tessera/save/save.h"
 #include "tessera/tensor/generators.h"

@@ -1,0 +1,115 @@
+// The restricted pickle machine: builds a Graph and calls nothing.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "tessera/save/errors.h"
+#include "tessera/save/graph.h"
+
+namespace tessera::files {
+
+// What a file may name beside tensors and plain data: "module.name".
+using AllowedNames = std::unordered_set<std::string>;
+
+// A number that this thread's reading of one pickle may not pass.
+struct PickleLimits {
+  size_t stack = 1 << 20;
+  size_t marks = 10'000;
+  size_t nodes = 10'000'000;
+  uint16_t depth = 1'000;  // of tuples in tuples
+  int rank = 64;           // of tensors
+};
+
+// What a global stands for.
+enum class Function : uint8_t {
+  kOrderedDict,
+  kCounter,
+  kSet,
+  kFrozenSet,
+  kComplex,
+  kByteArray,
+  kBytes,
+  kEncode,
+  kSize,
+  kDevice,
+  kLayout,
+  kTensor,
+  kTensorV2,
+  kTensorV3,
+  kMetaTensor,
+  kParameter,
+  kParameterWithState,
+  kFromType,
+};
+
+// A known global. `refused` is one that PyTorch has and Tessera cannot read yet.
+struct KnownGlobal {
+  ValueKind kind = ValueKind::kNone;
+  int64_t number = 0;
+  bool refused = false;
+};
+// False where no such global is known.
+bool find_global(std::string_view module, std::string_view name, KnownGlobal& out);
+
+class PickleReader {
+ public:
+  // Reads from `bytes`, which are the graph's or live as long. `base` is where they stand in the
+  // file, and `entry` what that part of it is called.
+  PickleReader(std::span<const uint8_t> bytes, Graph& graph, std::string file, std::string entry,
+               const AllowedNames* allowed = nullptr, PickleLimits limits = {});
+  // One pickle, from byte `at` to its STOP; `at` is then behind it.
+  Id read(size_t& at);
+  [[noreturn]] void refuse_at(size_t byte, std::string_view why) const;
+
+ private:
+  friend class Reducer;
+
+  void step(uint8_t op);
+  void read_number(uint8_t op);
+  void read_text(size_t n, bool utf8);
+  void read_global();
+  void make_tuple(size_t n);
+  void append(bool many);
+  void set_items(bool many);
+  void build();
+  void new_object();
+  void reduce();
+  void persistent_id();
+  void remember(size_t index);
+  void recall(size_t index);
+
+  const uint8_t* take(size_t n);
+  std::string_view line();
+  Id add(Node node);
+  Id add_list(ValueKind kind, std::vector<Id> items, bool hashable = false);
+  Id add_text(ValueKind kind, std::string_view text);  // text lives as long as the graph
+  Id add_copy(ValueKind kind, std::string text);
+  void charge(size_t items);
+  void grow(Id target, size_t from, Change::What what);
+  void check_key(Id key);
+  void push(Id id);
+  Id pop();
+  Id top() const;
+  size_t pop_mark();
+  [[noreturn]] void refuse_here(std::string_view why) const { refuse_at(opcode_at_, why); }
+
+  std::span<const uint8_t> bytes_;
+  Graph& graph_;
+  std::string file_, entry_;
+  const AllowedNames* allowed_;
+  PickleLimits limits_;
+  size_t at_ = 0, opcode_at_ = 0;
+  uint64_t opcodes_ = 0;
+  size_t budget_;  // ids that lists may still hold
+  size_t copies_;  // bytes that may still be copied
+  bool stopped_ = false;
+  std::vector<Id> stack_;
+  std::vector<size_t> marks_;
+  std::vector<Id> memo_;                                  // id + 1, 0 where there is none
+  std::unordered_map<std::string, uint32_t> storage_of_;  // by key
+};
+
+}  // namespace tessera::files
