@@ -125,14 +125,17 @@ TEST(RecordsTest, GradientsMatchDifferences) {
         for (int i : at) inputs.push_back(a->tensor(i));
         if (inputs.empty()) continue;                                               // of integers
         if (is_complex(Tensor(dispatch(*op, a->values).take()).dtype())) continue;  // in Python
-        EXPECT_TRUE(gradcheck(
-            [&](const std::vector<Tensor>& in) {
-              std::vector<Value> args = a->values;
-              for (size_t i = 0; i < in.size(); ++i)
-                args[static_cast<size_t>(at[i])] = Value(in[i]);
-              return Tensor(dispatch(*op, args).take());
-            },
-            inputs));
+        auto call = [&](const std::vector<Tensor>& in) {
+          std::vector<Value> args = a->values;
+          for (size_t i = 0; i < in.size(); ++i) args[static_cast<size_t>(at[i])] = Value(in[i]);
+          return Tensor(dispatch(*op, args).take());
+        };
+        try {
+          EXPECT_TRUE(gradcheck(call, inputs));
+        } catch (const Error& refused) {  // as PyTorch does
+          EXPECT_NE(std::string(refused.what()).find("derivative for"), std::string::npos);
+          continue;
+        }
         ++checked;
       }
     }

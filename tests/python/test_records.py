@@ -151,7 +151,8 @@ def test_gradients_are_those_of_differences(param, dtype, device):
     try:
         loss.backward()
     except NotImplementedError as refused:
-        assert dtype == "complex128" or str(refused).startswith("the derivative of this fact")
+        known = ("the derivative ", "derivative for ", "The function 'nll_loss' is not diff")
+        assert dtype == "complex128" or str(refused).startswith(known)
         pytest.skip("not of complex numbers, or has none in PyTorch either")
     step = 2.0**-17
     for which, t in enumerate(given.tensors):

@@ -13,8 +13,8 @@ namespace {
 using autograd::GradMode;
 using autograd::OpNode;
 
-bool wants_gradient(const Op& op, Args args) {
-  if (!op.has_gradient || !autograd::grad_enabled()) return false;
+bool any_requires_grad(Args args) {
+  if (!autograd::grad_enabled()) return false;
   for (const Value& v : args) {
     if (v.is_tensor()) {
       if (v.tensor->requires_grad()) return true;
@@ -25,6 +25,8 @@ bool wants_gradient(const Op& op, Args args) {
   }
   return false;
 }
+
+bool wants_gradient(const Op& op, Args args) { return op.has_gradient && any_requires_grad(args); }
 
 Outputs compute(const Op& op, Args args, bool gradient) {
   if (op.kind == Kind::kPointwise) return call_pointwise(op, args, Target::kFresh, TensorBase());
@@ -166,8 +168,15 @@ TensorBase dispatch_inplace(const Op& op, Args args) {
     });
   }
   if (op.kind == Kind::kView) return inplace_view(op, args, self);
-  // Everything else: computed beside, then written.
-  TensorBase result = dispatch(op, args).take();
+  // Everything else: computed beside, then written. Of a copy, where gradients may want to know
+  // what self was before.
+  std::vector<Value> kept(args.begin(), args.end());
+  TensorBase before;
+  if (any_requires_grad(args)) {
+    before = op::clone(self);
+    kept[static_cast<size_t>(op.self_index)] = Value(before);
+  }
+  TensorBase result = dispatch(op, kept).take();
   TS_CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(),
            " doesn't match the broadcast shape ", result.sizes());
   check_result_fits(op, result.dtype(), self.dtype());

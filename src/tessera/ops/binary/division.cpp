@@ -31,6 +31,11 @@ void zeros_backward(Backward& b) {
     if (b.wants(i)) b.set(i, op::zeros_like(b.grad));
 }
 
+// As PyTorch: the result seems to have a gradient, and backward raises.
+void no_derivative(Backward&) {
+  raise(ErrorKind::kNotImplemented, "derivative for aten::floor_divide is not implemented");
+}
+
 // self - other * quotient(self, other), the quotient a step function.
 void rest_backward(Backward& b, TensorBase (*quotient)(const TensorBase&, const Value&)) {
   if (b.wants(0)) b.set(0, b.grad);
@@ -70,7 +75,7 @@ TS_OP({
     .forms = kFunction | kMethod | kInplace | kOut,
     .check = check_divisor,
     .body = &div_floor_body,
-    .not_differentiable = true,
+    .backward = no_derivative,
     .operators = "__floordiv__ __ifloordiv__",
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), 2"}},
 });
@@ -83,7 +88,7 @@ TS_OP({
     .hidden = true,
     .check = check_divisor,
     .body = &div_floor_body,
-    .not_differentiable = true,
+    .backward = no_derivative,
     .operators = "__rfloordiv__",
     .samples = {{"7.03, T(3, 4)"}},
 });

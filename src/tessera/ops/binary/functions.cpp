@@ -77,7 +77,10 @@ TS_OP({
       if (t == DType::kFloat16) return &nextafter_float16_body;
       return t == DType::kBFloat16 ? &nextafter_bfloat16_body : &nextafter_body;
     },
-    .not_differentiable = true,
+    .backward =
+        [](Backward&) {
+          raise(ErrorKind::kNotImplemented, "the derivative for 'nextafter' is not implemented.");
+        },
     .samples = {{"T(3, 4), T(3, 4)"}},
 });
 
@@ -96,7 +99,10 @@ TS_OP({
                    "heaviside is not yet implemented for tensors with different dtypes.");
         },
     .body = &heaviside_body,
-    .not_differentiable = true,
+    .backward =
+        [](Backward&) {
+          raise(ErrorKind::kNotImplemented, "derivative for aten::heaviside is not implemented");
+        },
     .samples = {{"T(3, 4), T(4)"}},
 });
 

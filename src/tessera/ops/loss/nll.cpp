@@ -61,6 +61,12 @@ bool has_kernel(const TensorBase& t, const char* name) {
   return t.device().is_meta() || backend_of(t.device()).has_kernel(name);
 }
 
+void no_gradient_by_weight(const Backward& b, int weight) {
+  TS_CHECK_IMPLEMENTED(!b.wants(weight),
+                       "The function 'nll_loss' is not differentiable with respect to argument "
+                       "'weight'. This input cannot have requires_grad True.");
+}
+
 TensorBase optional(const Backward& b, int i) { return b.has(i) ? b.tensor(i) : TensorBase(); }
 
 }  // namespace
@@ -97,6 +103,7 @@ TS_OP({
     .saves = "target weight total_weight",
     .backward =
         [](Backward& b) {
+          no_gradient_by_weight(b, 2);
           b.set(0, op::_nll_loss_backward(b.grad, b.tensor(1), b.results[1], optional(b, 2),
                                           b.shape(0)[1], b.integer(3), b.integer(4)));
         },
@@ -129,6 +136,7 @@ TS_OP({
     .saves = "target weight",
     .backward =
         [](Backward& b) {  // linear in the gradient, as the loss is in its input
+          no_gradient_by_weight(b, 3);
           b.set(0,
                 op::_nll_loss(b.grad, b.tensor(1), optional(b, 3), b.integer(5), b.integer(6))[0]);
         },

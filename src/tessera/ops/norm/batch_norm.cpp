@@ -221,6 +221,9 @@ TS_OP({
     .saves = "input weight mean factor",
     .backward =
         [](Backward& b) {
+          TS_CHECK_IMPLEMENTED(!b.wants(3) && !b.wants(4),
+                               "the derivative of batch_norm for running_mean and running_var is "
+                               "not implemented.");
           TensorBase weight = b.has(1) ? b.tensor(1) : TensorBase();
           Outputs r = op::_batch_norm_backward(b.grad, b.tensor(0), b.tensor(3), b.tensor(4),
                                                weight, b.flag(5));

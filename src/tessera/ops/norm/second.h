@@ -40,7 +40,8 @@ void norm_second_gradients(Backward& b, const L& l, bool centred) {
     TensorBase big = l.values(to_dtype(b.result_grads[0], wide)), gw = times_w(grad);
     TensorBase projected = project(big);
     dg = times_w(projected);
-    if (b.wants(4)) b.set(4, l.channel_sums(op::mul(grad, projected)));
+    if (b.wants(4))
+      b.set(4, op::reshape(l.channel_sums(op::mul(grad, projected)), b.shape(4).span()));
     TensorBase mean_gx = l.mean(op::mul(gw, xh)), mean_bx = l.mean(op::mul(big, xh));
     gxh = op::neg(op::mul(factor, op::add(op::mul(gw, mean_bx), op::mul(big, mean_gx))));
     // Of the factor in front: its slope is -factor^2 * xh / n.

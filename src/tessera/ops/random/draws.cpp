@@ -1,6 +1,7 @@
 // Uniform and normal numbers.
 #include "tessera/gen/binary.h"
 #include "tessera/gen/copy.h"
+#include "tessera/gen/creation.h"
 #include "tessera/gen/random.h"
 #include "tessera/ops/random/draw.h"
 
@@ -148,12 +149,19 @@ Outputs normal_of(const Dims& size, DType dtype, Device device, const Value& mea
   return op::add(op::mul(t, std), mean);
 }
 
+// As PyTorch: the numbers are as if they did not depend on mean and deviation.
+void no_slope(Backward& b) {
+  for (int i : {0, 1})
+    if (b.wants(i)) b.set(i, op::new_zeros(b.grad, b.shape(i).span()));
+}
+
 }  // namespace
 
 TS_OP({
     .schema = "normal(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
     .doc = "Normal numbers, each with a mean and a standard deviation of its own.",
     .example = "torch.normal(torch.zeros(2), torch.ones(2)).shape",
+    .kind = Kind::kKernel,
     .forms = kFunction | kOut,
     .run = [](const Call& c) -> Outputs {
       const TensorBase &mean = c.tensor(0), &std = c.tensor(1);
@@ -163,14 +171,15 @@ TS_OP({
       return normal_of(size, promote(mean.dtype(), std.dtype()), mean.device(), Value(mean),
                        Value(std), c.generator(2));
     },
+    .backward = no_slope,
     .random = true,
-    .not_differentiable = true,
     .samples = {{"T(2, 3), P(2, 3)"}},
 });
 TS_OP({
     .schema = "normal(Tensor mean, float std=1.0, *, Generator? generator=None) -> Tensor",
     .doc = "Normal numbers around each element of mean.",
     .example = "torch.normal(torch.zeros(2), 0.5).shape",
+    .kind = Kind::kKernel,
     .forms = kFunction | kOut,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& mean = c.tensor(0);
@@ -178,14 +187,15 @@ TS_OP({
       return normal_of(mean.sizes(), mean.dtype(), mean.device(), Value(mean), Value(c.number(1)),
                        c.generator(2));
     },
+    .backward = no_slope,
     .random = true,
-    .not_differentiable = true,
     .samples = {{"T(2, 3), 0.5"}},
 });
 TS_OP({
     .schema = "normal(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
     .doc = "Normal numbers around one mean.",
     .example = "torch.normal(1.0, torch.ones(2)).shape",
+    .kind = Kind::kKernel,
     .forms = kFunction | kOut,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& std = c.tensor(1);
@@ -193,8 +203,8 @@ TS_OP({
       return normal_of(std.sizes(), std.dtype(), std.device(), Value(c.number(0)), Value(std),
                        c.generator(2));
     },
+    .backward = no_slope,
     .random = true,
-    .not_differentiable = true,
     .samples = {{"1.0, P(2, 3)"}},
 });
 TS_OP({

@@ -98,7 +98,11 @@ TS_OP({
       }
       return Outputs(op::_to_dtype(outs[0], input.dtype()), op::_to_dtype(outs[1], grid.dtype()));
     },
-    .not_differentiable = true,
+    .backward =
+        [](Backward&) {
+          raise(ErrorKind::kNotImplemented,
+                "derivative for aten::grid_sampler_2d_backward is not implemented");
+        },
 });
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 // The gamma function: logarithm, derivatives, incomplete forms; zeta.
 #include "tessera/gen/binary.h"
+#include "tessera/gen/creation.h"
 #include "tessera/gen/special.h"
 #include "tessera/gen/unary.h"
 #include "tessera/ops/loops.h"
@@ -97,7 +98,15 @@ TS_OP({
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
     .body = &zeta_body,
-    .not_differentiable = true,
+    .saves = "self other",
+    .backward =
+        [](Backward& b) {
+          TS_CHECK_IMPLEMENTED(!b.wants(0), "the derivative for 'zeta' is not implemented.");
+          if (!b.wants(1)) return;
+          TensorBase s = b.is_tensor(0) ? b.tensor(0) : op::full_like(b.grad, b.scalar(0));
+          TensorBase next = op::special_zeta(op::add(s, Scalar(1)), b.tensor(1));
+          b.set(1, op::mul(b.grad, op::neg(op::mul(s, next))));
+        },
     .samples = {{"torch.tensor([2.0, 3.0]), torch.tensor([1.0, 2.5])"}},
 });
 
