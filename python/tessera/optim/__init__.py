@@ -5,6 +5,7 @@ from .optimizer import Optimizer
 
 _FILES = {
     "_adafactor": "Adafactor",
+    "_muon": "Muon",
     "adadelta": "Adadelta",
     "adagrad": "Adagrad",
     "adam": "Adam",

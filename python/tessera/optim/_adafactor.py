@@ -61,6 +61,8 @@ class Adafactor(Optimizer):
 
         states = []
         for p in params:
+            if p.is_complex():
+                raise RuntimeError("Adafactor does not support complex parameters")
             state = self.state[p]
             if not state:
                 state["step"] = new_step(p, group)

@@ -51,6 +51,8 @@ class Adagrad(Optimizer):
             if state:
                 continue
             first = group["initial_accumulator_value"]
+            if p.is_complex():
+                first = complex(first, first)
             state["step"] = new_step(p, group)
             state["sum"] = torch.full(p.shape, first, dtype=p.dtype, device=p.device)
 

@@ -104,6 +104,11 @@ def _strong_wolfe(evaluate, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance_change=1
     return bracket_f[low], bracket_g[low], bracket[low], evaluations
 
 
+def _reals(t):
+    """A complex tensor as pairs of reals, in the same memory."""
+    return torch.view_as_real(t) if t.is_complex() else t
+
+
 class LBFGS(Optimizer):
     """Newton's method with the inverse Hessian approximated from the last gradients."""
 
@@ -143,22 +148,22 @@ class LBFGS(Optimizer):
 
     def _numel(self):
         if self._numel_cache is None:
-            self._numel_cache = sum(p.numel() for p in self._params)
+            self._numel_cache = sum(_reals(p).numel() for p in self._params)
         return self._numel_cache
 
     def _gather_flat_grad(self):
         return torch.cat(
             [
-                torch.zeros(p.numel(), dtype=p.dtype, device=p.device)
+                torch.zeros_like(_reals(p)).reshape(-1)
                 if p.grad is None
-                else p.grad.reshape(-1)
+                else _reals(p.grad).reshape(-1)
                 for p in self._params
             ]
         )
 
     def _add_grad(self, step_size, direction):
         at = 0
-        for p in self._params:
+        for p in map(_reals, self._params):
             size = p.numel()
             p.add_(direction[at : at + size].view_as(p), alpha=step_size)
             at += size

@@ -54,7 +54,9 @@ class Rprop(Optimizer):
             if not state:
                 state["step"] = new_step(p, group)
                 state["prev"] = zeros_like(p)
-                state["step_size"] = zeros_like(p).fill_(number(group["lr"]))
+                lr = number(group["lr"])
+                size = complex(lr, lr) if p.is_complex() else lr
+                state["step_size"] = zeros_like(p).fill_(size)
             states.append(state)
         _C.ops["_rprop_step_"](
             params,

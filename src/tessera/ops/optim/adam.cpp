@@ -50,6 +50,7 @@ TS_OP({
            "empty without amsgrad.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      if (optim::any_complex(c)) return optim::step_of_reals(c);
       auto params = c.tensors(0);
       optim::check_lists(c, {1, 2, 3, 4, 5});
       double lr = c.number(6), beta1 = c.number(7), beta2 = c.number(8), eps = c.number(9);
@@ -94,6 +95,7 @@ TS_OP({
     .doc = "One step of Adamax over all parameters.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      if (optim::any_complex(c)) return optim::step_of_reals(c);
       auto params = c.tensors(0);
       optim::check_lists(c, {1, 2, 3, 4});
       double lr = c.number(5), beta1 = c.number(6);
@@ -130,6 +132,7 @@ TS_OP({
     .doc = "One step of NAdam over all parameters.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      if (optim::any_complex(c)) return optim::step_of_reals(c);
       auto params = c.tensors(0);
       optim::check_lists(c, {1, 2, 3, 4, 5});
       double lr = c.number(6), beta1 = c.number(7), beta2 = c.number(8), eps = c.number(9);
@@ -164,6 +167,7 @@ TS_OP({
     .doc = "One step of RAdam over all parameters.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      if (optim::any_complex(c)) return optim::step_of_reals(c);
       auto params = c.tensors(0);
       optim::check_lists(c, {1, 2, 3, 4});
       double lr = c.number(5), beta1 = c.number(6), beta2 = c.number(7), eps = c.number(8);

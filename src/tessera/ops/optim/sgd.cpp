@@ -12,6 +12,7 @@ TS_OP({
            "momentum, and first says that they hold nothing yet.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      if (optim::any_complex(c)) return optim::step_of_reals(c);
       auto params = c.tensors(0);
       optim::check_lists(c, {1, 2});
       double lr = c.number(3), momentum = c.number(4), dampening = c.number(5);

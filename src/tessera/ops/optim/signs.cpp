@@ -60,6 +60,7 @@ TS_OP({
     .doc = "One step of Rprop over all parameters.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      if (optim::any_complex(c)) return optim::step_of_reals(c);
       auto params = c.tensors(0);
       optim::check_lists(c, {1, 2, 3, 4});
       for (size_t i = 0; i < params.size(); ++i) {
@@ -103,6 +104,7 @@ TS_OP({
     .doc = "One step of averaged stochastic gradient descent over all parameters.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      if (optim::any_complex(c)) return optim::step_of_reals(c);
       auto params = c.tensors(0);
       optim::check_lists(c, {1, 2, 3, 4, 5});
       double lr = c.number(6), lambd = c.number(7), alpha = c.number(8), t0 = c.number(9);

@@ -38,6 +38,7 @@ TS_OP({
            "momenta without momentum.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      if (optim::any_complex(c)) return optim::step_of_reals(c);
       auto params = c.tensors(0);
       optim::check_lists(c, {1, 2, 3, 4, 5});
       double lr = c.number(6), alpha = c.number(7), eps = c.number(8), momentum = c.number(10);
@@ -73,6 +74,7 @@ TS_OP({
     .doc = "One step of Adagrad over all parameters.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      if (optim::any_complex(c)) return optim::step_of_reals(c);
       auto params = c.tensors(0);
       optim::check_lists(c, {1, 2, 3});
       for (size_t i = 0; i < params.size(); ++i) {
@@ -103,6 +105,7 @@ TS_OP({
     .doc = "One step of Adadelta over all parameters.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      if (optim::any_complex(c)) return optim::step_of_reals(c);
       auto params = c.tensors(0);
       optim::check_lists(c, {1, 2, 3, 4});
       double rho = c.number(6);

@@ -1,6 +1,7 @@
 #include "tessera/ops/optim/steps.h"
 
 #include "tessera/gen/binary.h"
+#include "tessera/gen/complex.h"
 #include "tessera/gen/unary.h"
 #include "tessera/ops/loops.h"
 
@@ -18,6 +19,27 @@ void check_lists(const Call& call, std::initializer_list<int> lists) {
   for (const TensorBase& p : call.tensors(0))
     TS_CHECK_IMPLEMENTED(is_floating(p.dtype()), call.op.name, " of ", p.dtype(),
                          " parameters is not implemented in Tessera yet");
+}
+
+bool any_complex(const Call& call) {
+  for (const TensorBase& p : call.tensors(0))
+    if (is_complex(p.dtype())) return true;
+  return false;
+}
+
+Outputs step_of_reals(const Call& call) {
+  std::vector<Value> args(call.args.begin(), call.args.end());
+  std::vector<std::vector<TensorBase>> lists;
+  lists.reserve(args.size());  // the arguments point into them
+  for (Value& arg : args) {
+    if (arg.tag != Value::Tag::kTensors) continue;
+    std::vector<TensorBase>& reals = lists.emplace_back(arg.tensors.begin(), arg.tensors.end());
+    for (TensorBase& t : reals)
+      if (is_complex(t.dtype())) t = op::view_as_real(t);
+    arg = Value(std::span<const TensorBase>(reals));
+  }
+  call.op.record->run(Call{call.op, args});
+  return call.tensors(0)[0];
 }
 
 namespace {

@@ -9,6 +9,10 @@ namespace tessera::optim {
 // Raises unless each of these lists has an element for each parameter; an empty one may be absent.
 void check_lists(const Call& call, std::initializer_list<int> lists);
 
+// Complex parameters step as pairs of reals: the same step, of views as reals.
+bool any_complex(const Call& call);
+Outputs step_of_reals(const Call& call);
+
 // A number kept in a tensor of one element, mostly on the CPU: counts of steps, factors.
 double read_number(const TensorBase& t);
 void write_number(const TensorBase& t, double value);
