@@ -8,11 +8,6 @@ function of the same name.
 from .. import _C
 from .._missing import module_getattr
 from .._operators import functions
-from ._drops import alpha_dropout as alpha_dropout
-from ._drops import dropout1d as dropout1d
-from ._drops import dropout2d as dropout2d
-from ._drops import dropout3d as dropout3d
-from ._drops import feature_alpha_dropout as feature_alpha_dropout
 
 Tensor = _C.Tensor
 _ops = _C.ops
@@ -236,60 +231,12 @@ def _lp_pool(n):
     return lp_pool
 
 
-def _fractional_max_pool(n):
-    name = f"fractional_max_pool{n}d"
-
-    def pool(
-        input,
-        kernel_size,
-        output_size=None,
-        output_ratio=None,
-        return_indices=False,
-        _random_samples=None,
-    ):
-        if output_size is None and output_ratio is None:
-            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
-        if output_size is None:
-            ratio = output_ratio if isinstance(output_ratio, (tuple, list)) else [output_ratio] * n
-            if len(ratio) > n:
-                raise ValueError(
-                    f"{name} requires output_ratio to either be a single Int or tuple."
-                )
-            output_size = [int(s * r) for s, r in zip(input.shape[-n:], ratio)]
-        if _random_samples is None:
-            batch = 1 if input.dim() == n + 1 else input.shape[0]
-            shape = (batch, input.shape[-n - 1], n)
-            _random_samples = _ops["rand"](shape, dtype=input.dtype, device=input.device)
-        values, indices = _ops["_fractional_max_pool"](
-            input, _tuple(kernel_size, n), _tuple(output_size, n), _random_samples
-        )
-        return (values, indices) if return_indices else values
-
-    pool.__name__ = pool.__qualname__ = name
-    return pool
-
-
-def _with_indices(pool):
-    """pool_with_indices, a name of its own in PyTorch."""
-
-    def both(*args, return_indices=True, **kwargs):
-        return pool(*args, return_indices=True, **kwargs)
-
-    both.__name__ = both.__qualname__ = pool.__name__ + "_with_indices"
-    return both
-
-
 for _n in (1, 2, 3):
     globals()[f"max_pool{_n}d"] = _max_pool(_n)
     globals()[f"adaptive_max_pool{_n}d"] = _adaptive_max_pool(_n)
     globals()[f"adaptive_avg_pool{_n}d"] = _adaptive_avg_pool(_n)
     globals()[f"max_unpool{_n}d"] = _max_unpool(_n)
     globals()[f"lp_pool{_n}d"] = _lp_pool(_n)
-    if _n > 1:
-        globals()[f"fractional_max_pool{_n}d"] = _fractional_max_pool(_n)
-    for _kind in ("adaptive_max_pool", "fractional_max_pool"):
-        if f"{_kind}{_n}d" in globals():
-            globals()[f"{_kind}{_n}d_with_indices"] = _with_indices(globals()[f"{_kind}{_n}d"])
 
 
 _LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
