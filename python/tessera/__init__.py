@@ -92,6 +92,10 @@ newaxis = None
 # Was the library built with these? PyTorch's older questions.
 has_mkl = has_mkldnn = has_openmp = has_mps = has_cudnn = has_spectral = False
 has_lapack = True
+# torch.torch is torch: programs that say so by mistake run.
+import sys as _sys
+
+torch = _sys.modules[__name__]
 
 mark_missing_attributes(Tensor)
 # What loads when it is first used, by the file that has it.

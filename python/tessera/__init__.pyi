@@ -89,6 +89,7 @@ inf: builtins.float
 nan: builtins.float
 pi: builtins.float
 newaxis: None
+torch: ModuleType
 has_mkl: builtins.bool
 has_mkldnn: builtins.bool
 has_openmp: builtins.bool

@@ -49,6 +49,23 @@ SINGLE = (
     "torch.normal(torch.ones(5), torch.ones(5))",
     "torch.normal(0.0, torch.full((20,), 2.0))",
     "torch.nn.functional.dropout(torch.ones(20), 0.25)",
+    "torch.nn.functional.dropout1d(torch.ones(3, 4), 0.4)",
+    "torch.nn.functional.dropout1d(torch.ones(3, 4), 0.4, inplace=True)",
+    "torch.nn.functional.dropout2d(torch.ones(3, 4, 2, 2), 0.4)",
+    "torch.nn.functional.dropout3d(torch.ones(3, 2, 2, 2), 0.4)",
+    "torch.nn.functional.dropout3d(torch.ones(2, 3, 2, 2, 2, dtype=torch.float64), 0.4)",
+    "torch.nn.functional.alpha_dropout(torch.arange(12.0), 0.3, training=True)",
+    "torch.nn.functional.alpha_dropout(torch.arange(12.0), 0.3)",
+    "torch.nn.functional.feature_alpha_dropout(torch.ones(3, 4, 2), 0.3, training=True)",
+    "torch.feature_dropout(torch.ones(3, 4, 2), 0.5, True)",
+    "torch.feature_alpha_dropout_(torch.ones(3, 4, 2), 0.5, True)",
+    "torch.nn.functional.fractional_max_pool2d(torch.rand(2, 3, 9, 8), 2, (4, 5))",
+    "torch.nn.functional.fractional_max_pool2d(torch.rand(3, 9, 8), (3, 2), output_ratio=0.5, "
+    "return_indices=True)[1]",
+    "torch.nn.functional.fractional_max_pool3d(torch.rand(2, 2, 5, 6, 7), 2, 3)",
+    "torch.nn.functional.fractional_max_pool3d(torch.rand(2, 5, 6, 7), (2, 3, 2), "
+    "output_ratio=(0.5, 0.6, 0.7), return_indices=True)[1]",
+    "torch.nn.functional.fractional_max_pool2d(torch.rand(1, 2, 6, 6, dtype=torch.float64), 1, 1)",
     "torch.rand(2); torch.get_rng_state()",
     "torch.randn(3); torch.get_rng_state()",
 )

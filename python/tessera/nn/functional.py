@@ -58,10 +58,88 @@ def tanh(input):
     return input.tanh()
 
 
-def dropout(input, p=0.5, training=True, inplace=False):
+def _dropout(name, input, p, training, inplace):
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    return _ops["dropout_" if inplace else "dropout"](input, p, training)
+    return _ops[name + "_" if inplace else name](input, p, training)
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    return _dropout("dropout", input, p, training, inplace)
+
+
+def alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """Dropout that keeps mean and variance as they are, for SELU."""
+    return _dropout("alpha_dropout", input, p, training, inplace)
+
+
+def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """alpha_dropout of whole channels."""
+    return _dropout("feature_alpha_dropout", input, p, training, inplace)
+
+
+def _channel_dropout(input, p, training, inplace):
+    return _dropout("feature_dropout", input, p, training, inplace)
+
+
+def _of_one(input, p, training, inplace):
+    """Channel dropout of an input without a batch dimension."""
+    result = _channel_dropout(input.unsqueeze(0), p, training, inplace)
+    return input if inplace else result.squeeze(0)
+
+
+def dropout1d(input, p=0.5, training=True, inplace=False):
+    """Zeroes whole channels of sequences, (N, C, L) or (C, L)."""
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that "
+            "dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, "
+            "a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs)."
+        )
+    return (_channel_dropout if input.dim() == 3 else _of_one)(input, p, training, inplace)
+
+
+def dropout2d(input, p=0.5, training=True, inplace=False):
+    """Zeroes whole channels of images, (N, C, H, W)."""
+    import warnings
+
+    if input.dim() == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
+            "behavior is desired - input is interpreted as shape (N, C, L), where C is the channel "
+            "dim. This behavior will change in a future release to interpret the input as one "
+            "without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise "
+            "dropout behavior, please switch to using dropout1d instead.",
+            stacklevel=2,
+        )
+    elif input.dim() != 4:
+        warnings.warn(
+            f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and "
+            "will result in an error in a future release. To retain the behavior and silence this "
+            "warning, please use dropout instead. Note that dropout2d exists to provide "
+            "channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, and an "
+            "optional batch dimension (i.e. 3D or 4D inputs).",
+            stacklevel=2,
+        )
+    return _channel_dropout(input, p, training, inplace)
+
+
+def dropout3d(input, p=0.5, training=True, inplace=False):
+    """Zeroes whole channels of volumes, (N, C, D, H, W) or (C, D, H, W)."""
+    if input.dim() not in (4, 5):
+        import warnings
+
+        warnings.warn(
+            f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated and "
+            "will result in an error in a future release. To retain the behavior and silence this "
+            "warning, please use dropout instead. Note that dropout3d exists to provide "
+            "channel-wise dropout on inputs with 3 spatial dimensions, a channel dimension, and an "
+            "optional batch dimension (i.e. 4D or 5D inputs).",
+            stacklevel=2,
+        )
+    return (_channel_dropout if input.dim() == 5 else _of_one)(input, p, training, inplace)
 
 
 def linear(input, weight, bias=None):
@@ -230,6 +308,60 @@ def _lp_pool(n):
     lp_pool.__name__ = lp_pool.__qualname__ = name
     return lp_pool
 
+
+def _fractional_max_pool(n):
+    name = f"fractional_max_pool{n}d"
+
+    def with_indices(
+        input,
+        kernel_size,
+        output_size=None,
+        output_ratio=None,
+        return_indices=False,
+        _random_samples=None,
+    ):
+        import tessera as torch
+
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+        if output_size is None:
+            ratio = (output_ratio,) * n if isinstance(output_ratio, (int, float)) else output_ratio
+            if len(ratio) != n:
+                raise ValueError(
+                    f"{name} requires output_ratio to either be a single Int or tuple of Ints."
+                )
+            output_size = [int(input.size(d - n) * ratio[d]) for d in range(n)]
+        if _random_samples is None:
+            batch = 1 if input.dim() == n + 1 else input.size(0)
+            _random_samples = torch.rand(
+                batch, input.size(-n - 1), n, dtype=input.dtype, device=input.device
+            )
+        return _ops["_fractional_max_pool"](
+            input, _tuple(kernel_size, n), _tuple(output_size, n), _random_samples
+        )
+
+    def fractional_max_pool(
+        input,
+        kernel_size,
+        output_size=None,
+        output_ratio=None,
+        return_indices=False,
+        _random_samples=None,
+    ):
+        both = with_indices(
+            input, kernel_size, output_size, output_ratio, return_indices, _random_samples
+        )
+        return tuple(both) if return_indices else both[0]
+
+    with_indices.__name__ = with_indices.__qualname__ = name + "_with_indices"
+    fractional_max_pool.__name__ = fractional_max_pool.__qualname__ = name
+    return fractional_max_pool, with_indices
+
+
+for _n in (2, 3):
+    globals()[f"fractional_max_pool{_n}d"], globals()[f"fractional_max_pool{_n}d_with_indices"] = (
+        _fractional_max_pool(_n)
+    )
 
 for _n in (1, 2, 3):
     globals()[f"max_pool{_n}d"] = _max_pool(_n)

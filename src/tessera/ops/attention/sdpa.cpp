@@ -78,6 +78,11 @@ TS_OP({
         k = repeated(k, heads);
         v = repeated(v, heads);
       }
+      // On the CPU half floats are widened, and rounded once at the end.
+      const DType own = q.dtype();
+      const bool widen = q.device().is_cpu() && is_floating(own) && itemsize(own) < 4;
+      if (widen)
+        for (TensorBase* t : {&q, &k, &v}) *t = op::_to_dtype(*t, DType::kFloat32);
       int64_t width = q.sizes()[static_cast<size_t>(q.dim() - 1)];
       double scale = c.has(6) ? c.number(6) : 1 / std::sqrt(static_cast<double>(width));
       TensorBase weights = op::matmul(op::mul(q, Scalar(scale)), op::transpose(k, -2, -1));
@@ -94,7 +99,8 @@ TS_OP({
       weights = hidden.defined() || mask.defined() ? op::_safe_softmax(weights, -1)
                                                    : op::softmax(weights, -1);
       if (c.number(4) > 0) weights = op::dropout(weights, c.number(4), true);
-      return op::matmul(weights, v);
+      TensorBase out = op::matmul(weights, v);
+      return widen ? op::_to_dtype(out, own) : out;
     },
     .samples = {{"T(1, 2, 3), T(1, 4, 3), T(1, 4, 2)"},
                 {"T(2, 3, 4), T(2, 3, 4), T(2, 3, 4), None, 0.0, True"}},

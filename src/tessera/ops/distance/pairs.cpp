@@ -162,8 +162,9 @@ TS_OP({
       TS_CHECK(c.number(1) >= 0, "pdist only supports non-negative p values");
       const int64_t n = self.size(0);
       if (n <= 1) {
-        const Dims none{0};
-        return op::new_zeros(self, none.span());
+        // No pairs, but still a result of self.
+        const int64_t along = 1;
+        return op::sum(op::slice(self, 0, 0, 0), std::span(&along, 1));
       }
       TensorBase rows = op::unsqueeze(self, 0);
       TensorBase all = op::squeeze(op::_cdist(rows, rows, c.number(1)), 0);

@@ -211,7 +211,9 @@ TS_OP({
       const TensorBase &self = c.tensor(0), &mask = c.tensor(1);
       check_mask(mask);
       if (self.numel() == 0) return op::clone(self);
-      TensorBase values = op::where(mask, c.tensor(3), Scalar(0));
+      // A zero of the values' own kind: an integer would make numbers of booleans.
+      const bool truth = c.tensor(3).dtype() == DType::kBool;
+      TensorBase values = op::where(mask, c.tensor(3), truth ? Scalar(false) : Scalar(0));
       return op::index_put(self, clamped(self, c.tensors(2)), values, true);
     },
 });

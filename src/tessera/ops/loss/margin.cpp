@@ -142,13 +142,14 @@ TS_OP({
       const TensorBase& given = c.tensor(1);
       const int64_t n = x.size(0), classes = x.size(1), p = c.integer(2);
       TS_CHECK_VALUE(p == 1 || p == 2, "only p == 1 and p == 2 supported");
+      if (c.has(4)) TS_CHECK_VALUE(c.tensor(4).dim() == 1, "weight must be one-dimensional");
       TS_CHECK(given.dim() <= 1 && given.numel() == n, "inconsistent target size, expected ", n,
                " but got ", given.sizes());
       TS_CHECK(given.dtype() == DType::kInt64, "expected scalar type Long but found ",
                given.dtype());
       if (c.has(4))
-        TS_CHECK(c.tensor(4).dim() <= 1 && c.tensor(4).numel() == classes,
-                 "inconsistent weight size, expected ", classes, " but got ", c.tensor(4).sizes());
+        TS_CHECK(c.tensor(4).numel() == classes, "inconsistent weight size, expected ", classes,
+                 " but got ", c.tensor(4).sizes());
       const Dims column{n, 1};
       TensorBase t = op::reshape(given, column.span());
       TensorBase z = op::relu(op::add(op::sub(x, op::gather(x, 1, t)), c.scalar(3)));

@@ -179,7 +179,7 @@ TS_OP({
 });
 
 TS_OP({
-    .schema = "masked.logsumexp(Tensor input, int[1] dim, *, bool keepdim=False, dtype? "
+    .schema = "masked.logsumexp(Tensor input, int[1]? dim=None, *, bool keepdim=False, dtype? "
               "dtype=None, Tensor? mask=None) -> Tensor",
     .doc = "The logarithm of the sum of exponentials of the elements whose mask is true.",
     .example = "torch.masked.logsumexp(torch.tensor([1.0, 2.0]), 0, mask=torch.tensor([True, "
@@ -191,7 +191,7 @@ TS_OP({
                                      masked_dims(c, 1).span(), c.flag(2));
       return converted(out, c.dtype(3, x.dtype()));
     },
-    .samples = {{"T(3, 4), 1"}},
+    .samples = {{"T(3, 4), 1"}, {"T(3, 4), mask=B(3, 4)"}, {"T()"}},
 });
 
 TS_OP({

@@ -1,3 +1,4 @@
+#include "second.h"
 #include "tessera/gen/norm.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/call.h"
@@ -35,8 +36,9 @@ TS_OP({
       Outputs r =
           op::_row_norm(x, weight, bias, n * groups, groups, channels / groups, true, c.number(7));
       Dims stats{n, groups};
-      return std::vector<TensorBase>{r[0], op::reshape(r[1], stats.span()),
-                                     op::reshape(r[2], stats.span())};
+      const DType dtype = given_stats_dtype(x, {weight, bias});
+      return std::vector<TensorBase>{r[0], op::reshape(to_dtype(r[1], dtype), stats.span()),
+                                     op::reshape(to_dtype(r[2], dtype), stats.span())};
     },
 });
 

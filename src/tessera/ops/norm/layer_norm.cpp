@@ -1,6 +1,9 @@
+#include "second.h"
+#include "tessera/gen/binary.h"
 #include "tessera/gen/norm.h"
+#include "tessera/gen/reduce.h"
+#include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
-#include "tessera/ops/call.h"
 
 namespace tessera {
 
@@ -26,7 +29,9 @@ void check_shapes(const char* name, const TensorBase& x, const Dims& shape,
   }
   TS_CHECK(fits, "Given normalized_shape=", shape, ", expected input with shape ", wanted,
            "], but got input of size", x.sizes());
-  TS_CHECK_IMPLEMENTED(is_floating(x.dtype()), "\"", name, "\" not implemented for ", x.dtype());
+  const bool takes_complex = std::string_view(name) == "rms_norm";
+  TS_CHECK_IMPLEMENTED(is_floating(x.dtype()) || (takes_complex && is_complex(x.dtype())), "\"",
+                       name, "\" not implemented for ", x.dtype());
 }
 
 int64_t count(const Dims& shape) {
@@ -40,6 +45,17 @@ int64_t rows_of(const TensorBase& x, const Dims& shape) {
   int64_t rows = 1;
   for (int d = 0; d < x.dim() - shape.ndim(); ++d) rows *= x.size(d);
   return rows;
+}
+
+// By the mean of squares, not of their sizes: PyTorch's formula, of complex numbers.
+TensorBase complex_rms_norm(const Call& c, const TensorBase& x, int ndim,
+                            const TensorBase& weight) {
+  Dims dims;
+  for (int d = x.dim() - ndim; d < x.dim(); ++d) dims.push_back(d);
+  const double eps = c.has(3) ? c.number(3) : x.dtype() == DType::kComplex128 ? 0x1p-52 : 0x1p-23;
+  TensorBase mean = op::mean(op::mul(x, x), dims.span(), true);
+  TensorBase y = op::mul(x, op::rsqrt(op::add(mean, Scalar(eps))));
+  return weight.defined() ? op::mul(y, weight) : y;
 }
 
 }  // namespace
@@ -59,8 +75,12 @@ TS_OP({
           op::_row_norm(x, weight, bias, rows_of(x, shape), 1, count(shape), true, c.number(4));
       Dims stats = x.sizes();
       for (int i = 0; i < shape.ndim(); ++i) stats[stats.size() - 1 - static_cast<size_t>(i)] = 1;
-      return std::vector<TensorBase>{r[0], op::reshape(r[1], stats.span()),
-                                     op::reshape(r[2], stats.span())};
+      // Only the first result has a gradient.
+      const DType dtype = given_stats_dtype(x, {weight, bias});
+      auto plain = [&](const TensorBase& t) {
+        return to_dtype(alias(t, stats, contiguous_strides(stats), t.storage_offset()), dtype);
+      };
+      return std::vector<TensorBase>{r[0], plain(r[1]), plain(r[2])};
     },
 });
 
@@ -101,6 +121,7 @@ TS_OP({
       const Dims shape = c.ints(1);
       TensorBase weight = c.maybe(2);
       check_shapes("rms_norm", x, shape, weight, TensorBase());
+      if (is_complex(x.dtype())) return complex_rms_norm(c, x, shape.ndim(), weight);
       // Without one, the machine's of the dtype it computes in.
       const double own = x.dtype() == DType::kFloat64 ? 0x1p-52 : 0x1p-23;
       Outputs r = op::_row_norm(x, weight, TensorBase(), rows_of(x, shape), 1, count(shape), false,

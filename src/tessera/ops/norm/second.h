@@ -14,6 +14,15 @@ inline TensorBase to_dtype(const TensorBase& t, DType dtype) {
   return t.dtype() == dtype ? t : op::_to_dtype(t, dtype);
 }
 
+// The dtype PyTorch hands statistics out in: on the CPU that of the input, or of the weights where
+// theirs is another; elsewhere what they are computed in.
+inline DType given_stats_dtype(const TensorBase& x, std::initializer_list<TensorBase> parameters) {
+  if (!x.device().is_cpu()) return stats_dtype(x.dtype());
+  for (const TensorBase& p : parameters)
+    if (p.defined() && p.dtype() != x.dtype()) return p.dtype();
+  return x.dtype();
+}
+
 // Of an operator with the arguments grad, input, mean, factor, weight and the results dx, dw, db.
 // With xh = (x - mean) * factor and P = factor * (1 - mean - xh * mean(xh * .)), which is
 // symmetric: dx = P(g * w), dw = sum(g * xh), db = sum(g). L lays operands out: values(), stats(),

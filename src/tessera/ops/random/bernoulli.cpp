@@ -122,6 +122,7 @@ TS_OP({
       draw("multinomial", out, {}, c.generator(3), {c.flag(2) ? 1 : 0}, {&weights, 1});
       return out;
     },
+    .exact_out = true,
     .random = true,
     .not_differentiable = true,
     .samples = {{"P(2, 3), 2"}},

@@ -4,6 +4,7 @@
 #include "tessera/gen/unary.h"
 #include "tessera/ops/loops.h"
 #include "tessera/ops/special/functions.h"
+#include "tessera/ops/special/operands.h"
 
 namespace tessera {
 
@@ -147,6 +148,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
+    .check = check_some_tensor,
     .body = &xlog1py_body,
     .saves = "self other",
     .backward =

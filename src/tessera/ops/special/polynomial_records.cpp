@@ -2,6 +2,7 @@
 #include "tessera/ops/loops.h"
 #include "tessera/ops/record.h"
 #include "tessera/ops/special/functions.h"
+#include "tessera/ops/special/operands.h"
 
 namespace tessera {
 
@@ -14,6 +15,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
+    .check = check_some_tensor,
     .body = &chebyshev_polynomial_t_body,
     .not_differentiable = true,
     .samples = {{"P(3), 3"}, {"U(2, 2), torch.tensor([2.0, 5.0])"}},
@@ -28,6 +30,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
+    .check = check_some_tensor,
     .body = &chebyshev_polynomial_u_body,
     .not_differentiable = true,
     .samples = {{"P(3), 3"}, {"U(2, 2), torch.tensor([2.0, 5.0])"}},
@@ -42,6 +45,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
+    .check = check_some_tensor,
     .body = &chebyshev_polynomial_v_body,
     .not_differentiable = true,
     .samples = {{"P(3), 3"}, {"U(2, 2), torch.tensor([2.0, 5.0])"}},
@@ -56,6 +60,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
+    .check = check_some_tensor,
     .body = &chebyshev_polynomial_w_body,
     .not_differentiable = true,
     .samples = {{"P(3), 3"}, {"U(2, 2), torch.tensor([2.0, 5.0])"}},
@@ -70,6 +75,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
+    .check = check_some_tensor,
     .body = &shifted_chebyshev_polynomial_t_body,
     .not_differentiable = true,
     .samples = {{"P(3), 3"}, {"U(2, 2), torch.tensor([2.0, 5.0])"}},
@@ -84,6 +90,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
+    .check = check_some_tensor,
     .body = &shifted_chebyshev_polynomial_u_body,
     .not_differentiable = true,
     .samples = {{"P(3), 3"}, {"U(2, 2), torch.tensor([2.0, 5.0])"}},
@@ -98,6 +105,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
+    .check = check_some_tensor,
     .body = &shifted_chebyshev_polynomial_v_body,
     .not_differentiable = true,
     .samples = {{"P(3), 3"}, {"U(2, 2), torch.tensor([2.0, 5.0])"}},
@@ -112,6 +120,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
+    .check = check_some_tensor,
     .body = &shifted_chebyshev_polynomial_w_body,
     .not_differentiable = true,
     .samples = {{"P(3), 3"}, {"U(2, 2), torch.tensor([2.0, 5.0])"}},
@@ -126,6 +135,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
+    .check = check_some_tensor,
     .body = &hermite_polynomial_h_body,
     .not_differentiable = true,
     .samples = {{"P(3), 3"}, {"U(2, 2), torch.tensor([2.0, 5.0])"}},
@@ -140,6 +150,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
+    .check = check_some_tensor,
     .body = &hermite_polynomial_he_body,
     .not_differentiable = true,
     .samples = {{"P(3), 3"}, {"U(2, 2), torch.tensor([2.0, 5.0])"}},
@@ -154,6 +165,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
+    .check = check_some_tensor,
     .body = &laguerre_polynomial_l_body,
     .not_differentiable = true,
     .samples = {{"P(3), 3"}, {"U(2, 2), torch.tensor([2.0, 5.0])"}},
@@ -168,6 +180,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
+    .check = check_some_tensor,
     .body = &legendre_polynomial_p_body,
     .not_differentiable = true,
     .samples = {{"P(3), 3"}, {"U(2, 2), torch.tensor([2.0, 5.0])"}},
