@@ -21,6 +21,7 @@ from . import (
     distributed,
     doctor,
     fft,
+    func,
     fuse,
     hub,
     jit,
@@ -68,6 +69,7 @@ from .amp import set_autocast_dtype as set_autocast_dtype
 from .amp import set_autocast_enabled as set_autocast_enabled
 from .cuda import Event as Event
 from .cuda import Stream as Stream
+from .func import vmap as vmap
 from .random import fork_rng as fork_rng
 from .random import get_rng_state as get_rng_state
 from .random import set_rng_state as set_rng_state
