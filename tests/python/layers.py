@@ -329,6 +329,7 @@ def run(torch, case, device="cpu"):
     if options.get("eval"):
         layer.eval()
     values = [eval(i, names) for i in inputs]
+    values = [v.to(device) if isinstance(v, torch.Tensor) else v for v in values]
     if options.get("copy"):  # an activation may write its input
         values = [v.clone() for v in values]
     result = layer(*values)

