@@ -4,6 +4,7 @@ Run it with `./dev run examples/python/char_lstm.py [STEPS [DEVICE]]`, on the CP
 told. With more steps it spells better.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -19,6 +20,7 @@ LENGTH, BATCH, HIDDEN = 32, 16, 128
 pages = sorted((Path(__file__).resolve().parents[2] / "docs").rglob("*.md"))
 text = "".join(page.read_text(encoding="utf-8") for page in pages)
 text = "".join(letter for letter in text if letter == "\n" or " " <= letter <= "~")
+text = re.sub(" +", " ", text)
 letters = sorted(set(text))
 number = {letter: i for i, letter in enumerate(letters)}
 

@@ -4,6 +4,7 @@ Run it with `./dev run examples/python/char_transformer.py [STEPS [DEVICE]]`, on
 told. With more steps it spells better.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -19,6 +20,7 @@ CONTEXT, WIDTH, HEADS, LAYERS, BATCH = 48, 64, 4, 2, 24
 pages = sorted((Path(__file__).resolve().parents[2] / "docs").rglob("*.md"))
 text = "".join(page.read_text(encoding="utf-8") for page in pages)
 text = "".join(letter for letter in text if letter == "\n" or " " <= letter <= "~")
+text = re.sub(" +", " ", text)
 letters = sorted(set(text))
 number = {letter: i for i, letter in enumerate(letters)}
 
