@@ -3,6 +3,7 @@
 #include "node_object.h"
 #include "numbers.h"
 #include "tessera/autograd/node.h"
+#include "tessera/face/set_data.h"
 #include "types.h"
 
 namespace tessera::python {
@@ -148,19 +149,11 @@ int set_grad(PyObject* o, PyObject* value, void* property) {
 }
 
 // `p.data = x`: the same tensor over other memory.
-int set_data(PyObject* o, PyObject* value, void* property) {
+int assign_data(PyObject* o, PyObject* value, void* property) {
   return guarded_set([&] {
     if (set_overridden(o, value, property)) return;
     if (!value) throw raise_python(PyExc_RuntimeError, "Deleting tensor data is not allowed");
-    const TensorBase& from = unwrap_checked(value, "data");
-    TensorImpl& impl = *unwrap(o).impl();
-    TS_CHECK(
-        is_differentiable(from.dtype()) || !impl.requires_grad,
-        "data set to a tensor that requires gradients must be floating point or complex dtype");
-    Ref<Storage> before = std::exchange(impl.storage, from.impl()->storage);
-    if (before->pending.load(std::memory_order_acquire)) release_pending_storage(before.release());
-    impl.dtype = from.dtype();
-    set_geometry(unwrap(o), from.sizes(), from.strides(), from.storage_offset());
+    set_data(unwrap(o), unwrap_checked(value, "data"));
   });
 }
 
@@ -196,7 +189,7 @@ PyGetSetDef getset[] = {
     {"grad", get_grad, set_grad, "The gradient gathered by backward(), or None.", nullptr},
     {"grad_fn", get_grad_fn, nullptr, "What made it, for backward().", nullptr},
     {"output_nr", get_output_nr, nullptr, nullptr, nullptr},
-    {"data", get_data, set_data, "The same memory without its history.", nullptr},
+    {"data", get_data, assign_data, "The same memory without its history.", nullptr},
     {"T", get_T, nullptr, "A view with the dimensions in reverse order.", nullptr},
     {"mT", get_mT, nullptr, "A view with the last two dimensions swapped.", nullptr},
     {"H", get_H, nullptr, "A matrix transposed and conjugated.", nullptr},

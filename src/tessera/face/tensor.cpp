@@ -1,6 +1,7 @@
 #include "tessera/face/tensor.h"
 
 #include "tessera/call/overlap.h"
+#include "tessera/face/set_data.h"
 #include "tessera/ops/index/layout.h"
 
 namespace tessera {
@@ -16,6 +17,16 @@ const Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> at, Scalar v
   check_fits(value, dtype());
   set_index(*this, {at.begin(), at.size()}, op::full({}, value, dtype(), device()));
   return *this;
+}
+
+void set_data(const TensorBase& t, const TensorBase& from) {
+  TensorImpl& impl = *t.impl();
+  TS_CHECK(is_differentiable(from.dtype()) || !impl.requires_grad,
+           "data set to a tensor that requires gradients must be floating point or complex dtype");
+  Ref<Storage> before = std::exchange(impl.storage, from.impl()->storage);
+  if (before->pending.load(std::memory_order_acquire)) release_pending_storage(before.release());
+  impl.dtype = from.dtype();
+  set_geometry(t, from.sizes(), from.strides(), from.storage_offset());
 }
 
 std::vector<Tensor> detail::as_list(std::vector<TensorBase> all) {

@@ -1,0 +1,29 @@
+// Without a word about devices, everything stays on the CPU.
+// Prints what tests/seeds/003_01_cpu_only.py prints.
+#include <tessera/tessera.h>
+
+#include <cstdio>
+
+using namespace tessera;
+
+struct SimpleModel : nn::Module {
+  nn::Linear fc = register_module("fc", nn::Linear(10, 2));
+  Tensor forward(const Tensor& x) override { return fc(x); }
+};
+
+int main() {
+  manual_seed(0);
+  SimpleModel model;
+  nn::MSELoss criterion;
+  optim::SGD optimizer(model.parameters(), {.lr = 0.01});
+  Tensor data = randn({100, 10});
+  Tensor labels = randn({100, 2});
+
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    optimizer.zero_grad();
+    Tensor loss = criterion(model(data), labels);
+    loss.backward();
+    optimizer.step();
+    std::printf("Epoch: %d, Loss: %.17g\n", epoch, loss.item());
+  }
+}

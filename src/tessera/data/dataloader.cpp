@@ -1,0 +1,155 @@
+#include "tessera/data/dataloader.h"
+
+#include <condition_variable>
+#include <map>
+#include <thread>
+
+namespace tessera::data {
+
+namespace {
+thread_local const WorkerInfo* worker_info = nullptr;
+}
+
+const WorkerInfo* get_worker_info() { return worker_info; }
+
+// One pass over a loader's dataset. Workers take the numbers of batches in order and put the
+// batches, or the errors, into `done_`; the loop takes them from there in order.
+class DataLoader::Pass {
+ public:
+  Pass(const DataLoader& loader, int64_t base_seed)
+      : dataset_(loader.dataset_),
+        collate_(loader.options_.collate_fn),
+        batch_size_(loader.options_.batch_size),
+        total_(loader.size()),
+        gathers_(!collate_ && dataset_->gathers()) {
+    order_ = loader.sampler_->indices();
+    if (gathers_) order_ = order_.to(dataset_->index_device());
+    int64_t workers = std::min(loader.options_.num_workers, total_);
+    ahead_ = workers * loader.options_.prefetch_factor;
+    grad_ = autograd::grad_enabled();
+    for (int64_t id = 0; id < workers; ++id)
+      threads_.emplace_back([this, info = WorkerInfo{id, loader.options_.num_workers,
+                                                     static_cast<uint64_t>(base_seed + id)}] {
+        worker_info = &info;
+        work();
+      });
+  }
+
+  ~Pass() {
+    {
+      std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    room_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  // False at the end.
+  bool next() {
+    if (taken_ == total_) return false;
+    if (threads_.empty()) {
+      now = fetch(taken_++);
+      return true;
+    }
+    Done done;
+    {
+      std::unique_lock lock(mutex_);
+      arrived_.wait(lock, [&] { return done_.contains(taken_); });
+      done = std::move(done_[taken_]);
+      done_.erase(taken_++);
+    }
+    room_.notify_all();
+    if (done.error) std::rethrow_exception(done.error);
+    now = std::move(done.batch);
+    return true;
+  }
+
+  Batch now;
+
+ private:
+  struct Done {
+    Batch batch;
+    std::exception_ptr error;
+  };
+
+  Batch fetch(int64_t number) const {
+    Tensor some = order_.slice(0, number * batch_size_, (number + 1) * batch_size_);
+    if (!collate_) return dataset_->get_batch(some);
+    std::vector<Sample> samples;
+    for (int64_t i : numbers_of(some)) samples.push_back(dataset_->get(i));
+    return collate_(samples);
+  }
+
+  void work() {
+    autograd::GradMode mode(grad_);
+    std::unique_lock lock(mutex_);
+    while (true) {
+      room_.wait(lock,
+                 [&] { return stopped_ || started_ == total_ || started_ < taken_ + ahead_; });
+      if (stopped_ || started_ == total_) return;
+      int64_t number = started_++;
+      lock.unlock();
+      Done done;
+      try {
+        done.batch = fetch(number);
+      } catch (...) {
+        done.error = std::current_exception();
+      }
+      lock.lock();
+      done_[number] = std::move(done);
+      arrived_.notify_all();
+    }
+  }
+
+  DatasetRef dataset_;
+  std::function<Batch(const std::vector<Sample>&)> collate_;
+  int64_t batch_size_, total_, ahead_ = 0;
+  bool gathers_, grad_ = true;
+  Tensor order_;
+  std::mutex mutex_;
+  std::condition_variable room_, arrived_;
+  std::map<int64_t, Done> done_;
+  int64_t started_ = 0, taken_ = 0;
+  bool stopped_ = false;
+  std::vector<std::thread> threads_;
+};
+
+DataLoader::DataLoader(DatasetRef dataset, DataLoaderOptions options)
+    : dataset_(std::move(dataset)), options_(std::move(options)) {
+  TS_CHECK_VALUE(options_.num_workers >= 0,
+                 "num_workers option should be non-negative; use num_workers=0 to disable "
+                 "multiprocessing.");
+  TS_CHECK_VALUE(
+      options_.batch_size > 0,
+      "batch_size should be a positive integer value, but got batch_size=", options_.batch_size);
+  TS_CHECK_VALUE(options_.prefetch_factor > 0, "prefetch_factor option should be positive");
+  TS_CHECK_VALUE(!options_.sampler || !options_.shuffle,
+                 "sampler option is mutually exclusive with shuffle");
+  sampler_ = options_.sampler;
+  if (!sampler_ && options_.shuffle)
+    sampler_ = std::make_shared<RandomSampler>(
+        dataset_->size(), RandomSamplerOptions{.generator = options_.generator});
+  if (!sampler_) sampler_ = std::make_shared<SequentialSampler>(dataset_->size());
+}
+
+int64_t DataLoader::size() const {
+  int64_t n = sampler_->size(), batch = options_.batch_size;
+  return options_.drop_last ? n / batch : (n + batch - 1) / batch;
+}
+
+DataLoader::iterator DataLoader::begin() const {
+  // Drawn whether or not there are workers: what is drawn afterwards does not depend on them.
+  int64_t base_seed = draw_seed(options_.generator);
+  return iterator(std::make_shared<Pass>(*this, base_seed));
+}
+
+DataLoader::iterator::iterator(std::shared_ptr<Pass> pass) : pass_(std::move(pass)) { ++*this; }
+
+const Batch& DataLoader::iterator::operator*() const { return pass_->now; }
+
+DataLoader::iterator& DataLoader::iterator::operator++() {
+  if (!pass_->next()) pass_.reset();
+  return *this;
+}
+
+}  // namespace tessera::data
