@@ -95,6 +95,17 @@ TEST(ModuleTest, LoadsWhatItSaved) {
   EXPECT_EQ(b.block.norm.num_batches_tracked().item<int64_t>(), 1);
 }
 
+TEST(ModuleTest, SavesToAFile) {
+  std::string path = testing::TempDir() + "tessera_module_test.pt";
+  Net a, b;
+  nn::save(a, path);
+  nn::load(b, path);
+  EXPECT_EQ(values(a.block.in.weight()), values(b.block.in.weight()));
+  nn::Linear other(3, 4);
+  EXPECT_ERROR(nn::load(other, path), kRuntime, "Missing key(s) in state_dict: \"weight\"");
+  std::remove(path.c_str());
+}
+
 TEST(ModuleTest, RefusesStateThatDoesNotFit) {
   nn::Sequential net(nn::Linear(3, 4), nn::Linear(4, 2));
   nn::StateDict state = net.state_dict();

@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "tessera/face/tensor.h"
+#include "tessera/save/state_dict.h"
 
 namespace tessera::nn {
 
-// Tensors by name, in order.
-using StateDict = std::vector<std::pair<std::string, Tensor>>;
+using tessera::StateDict;
 
 class Module;
 struct ModuleBody;
@@ -151,6 +151,11 @@ class Module {
 };
 
 std::ostream& operator<<(std::ostream& out, const Module& module);
+
+// The state in a file of PyTorch's format: torch.load() reads it, and what torch.save() wrote of a
+// state_dict is read here.
+void save(const Module& module, const std::string& path);
+IncompatibleKeys load(Module& module, const std::string& path, bool strict = true);
 
 // While one lives, copies of modules in this thread are modules of their own.
 class Cloning {

@@ -1,5 +1,6 @@
 // state_dict and load_state_dict.
 #include "tessera/nn/body.h"
+#include "tessera/save/save.h"
 
 namespace tessera::nn {
 
@@ -12,12 +13,6 @@ void add_state(StateDict& state, const ModuleBody& body, const std::string& pref
   for (const ModuleBody::Slot& slot : body.buffers)
     if (slot.value.defined() && slot.persistent)
       state.emplace_back(prefix + slot.name, Tensor(op::detach(slot.value)));
-}
-
-const Tensor* lookup(const StateDict& state, const std::string& key) {
-  for (auto& [name, value] : state)
-    if (name == key) return &value;
-  return nullptr;
 }
 
 std::string size_text(const TensorBase& t) { return cat("torch.Size(", t.sizes(), ")"); }
@@ -66,7 +61,7 @@ void Module::load_own(const StateDict& state, const std::string& prefix, Incompa
     for (const ModuleBody::Slot& slot : all) {
       if (!slot.value.defined() || !slot.persistent) continue;
       std::string key = prefix + slot.name;
-      if (const Tensor* given = lookup(state, key))
+      if (const Tensor* given = state.find(key))
         load_one(key, slot.value, *given, errors);
       else if (!may_be_missing(slot.name))
         keys.missing_keys.push_back(key);
@@ -109,6 +104,15 @@ IncompatibleKeys Module::load_state_dict(const StateDict& state, bool strict) {
   for (const std::string& error : errors) text += "\n\t" + error;
   TS_CHECK(text.empty(), "Error(s) in loading state_dict for ", name(), ":", text);
   return keys;
+}
+
+void save(const Module& module, const std::string& path) {
+  tessera::save(module.state_dict(), path);
+}
+
+// Tensors of a device that is not here are no hindrance: they are copied to where the module is.
+IncompatibleKeys load(Module& module, const std::string& path, bool strict) {
+  return module.load_state_dict(tessera::load_state_dict(path, Device{}), strict);
 }
 
 }  // namespace tessera::nn

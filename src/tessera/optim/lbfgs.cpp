@@ -265,9 +265,9 @@ void LBFGS::load_state_dict(const StateDict& given) {
   old_stps_.clear();
   ro_.clear();
   d_ = prev_flat_grad_ = h_diag_ = Tensor();
-  if (!find_tensor(given, "state.0.d")) return;
+  if (!given.find("state.0.d")) return;
   auto take = [&](const std::string& name) {
-    const Tensor* found = find_tensor(given, "state.0." + name);
+    const Tensor* found = given.find("state.0." + name);
     TS_CHECK_VALUE(found, "loaded state dict has no 'state.0.", name, "'");
     return found->to(params()[0].device(), params()[0].dtype()).clone();
   };
@@ -276,7 +276,7 @@ void LBFGS::load_state_dict(const StateDict& given) {
   d_ = take("d");
   prev_flat_grad_ = take("prev_flat_grad");
   h_diag_ = take("H_diag");
-  for (size_t i = 0; find_tensor(given, cat("state.0.old_dirs.", i)); ++i) {
+  for (size_t i = 0; given.find(cat("state.0.old_dirs.", i)); ++i) {
     old_dirs_.push_back(take(cat("old_dirs.", i)));
     old_stps_.push_back(take(cat("old_stps.", i)));
     ro_.push_back(take(cat("ro.", i)));

@@ -1,6 +1,7 @@
 #include "tessera/optim/optimizer.h"
 
 #include "tessera/nn/text.h"
+#include "tessera/save/save.h"
 
 namespace tessera::optim {
 
@@ -131,17 +132,17 @@ bool is_number(std::string_view name) {
 void Optimizer::load_state_dict(const StateDict& given) {
   GradMode off(false);
   std::vector<ParamGroup> groups = groups_;
-  TS_CHECK_VALUE(!find_tensor(given, cat("param_groups.", groups.size(), ".params")),
+  TS_CHECK_VALUE(!given.find(cat("param_groups.", groups.size(), ".params")),
                  "loaded state dict has a different number of parameter groups");
   for (size_t g = 0; g < groups.size(); ++g) {
     std::string prefix = cat("param_groups.", g, ".");
-    const Tensor* count = find_tensor(given, prefix + "params");
+    const Tensor* count = given.find(prefix + "params");
     TS_CHECK_VALUE(count, "loaded state dict has a different number of parameter groups");
     TS_CHECK_VALUE(count->item<int64_t>() == static_cast<int64_t>(groups[g].params.size()),
                    "loaded state dict contains a parameter group that doesn't match the size of "
                    "optimizer's group");
     for (auto& [name, value] : groups[g].options)
-      if (find_tensor(given, prefix + name)) value = number_of(given, prefix + name);
+      if (given.find(prefix + name)) value = number_of(given, prefix + name);
     // What schedulers have put there.
     for (const auto& [key, value] : given)
       if (key.starts_with(prefix) && key != prefix + "params" &&
@@ -153,7 +154,7 @@ void Optimizer::load_state_dict(const StateDict& given) {
   for (const ParamGroup& group : groups)
     for (const Tensor& p : group.params) {
       for (size_t slot = 0; slot < names_.size(); ++slot) {
-        const Tensor* found = find_tensor(given, cat("state.", at, ".", names_[slot]));
+        const Tensor* found = given.find(cat("state.", at, ".", names_[slot]));
         if (!found) continue;
         states[at].resize(names_.size());
         Tensor value = is_number(names_[slot]) ? found->cpu() : found->to(p.device(), p.dtype());
@@ -187,14 +188,15 @@ void check_betas(double beta1, double beta2) {
 
 Tensor number_tensor(double value) { return Tensor(op::full({}, value, DType::kFloat64)); }
 
-const Tensor* find_tensor(const StateDict& state, std::string_view name) {
-  for (auto& [key, value] : state)
-    if (key == name) return &value;
-  return nullptr;
+void save(const Optimizer& optimizer, const std::string& path) {
+  tessera::save(optimizer.state_dict(), path);
+}
+void load(Optimizer& optimizer, const std::string& path) {
+  optimizer.load_state_dict(load_state_dict(path, Device{}));
 }
 
 double number_of(const StateDict& state, const std::string& name) {
-  const Tensor* found = find_tensor(state, name);
+  const Tensor* found = state.find(name);
   TS_CHECK_VALUE(found, "loaded state dict has no '", name, "'");
   return found->item();
 }

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "tessera/face/tensor.h"
+#include "tessera/save/state_dict.h"
 
 namespace tessera::optim {
 
-// Tensors by name, in order.
-using StateDict = std::vector<std::pair<std::string, Tensor>>;
+using tessera::StateDict;
 // Numbers by name; a bool is 0 or 1, Python's betas are beta1 and beta2.
 using Options = std::vector<std::pair<std::string, double>>;
 
@@ -87,7 +87,6 @@ void check_option(double value, const char* name);
 void check_betas(double beta1, double beta2);
 // A number kept as a tensor, and back.
 Tensor number_tensor(double value);
-const Tensor* find_tensor(const StateDict& state, std::string_view name);
 double number_of(const StateDict& state, const std::string& name);
 
 }  // namespace tessera::optim
