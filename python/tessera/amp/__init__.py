@@ -56,4 +56,9 @@ def is_autocast_available(device_type):
     return device_type in ("cpu", "cuda")
 
 
-__getattr__ = module_getattr(__name__)
+_FILES = {"GradScaler": "grad_scaler", "custom_fwd": "autocast_mode", "custom_bwd": "autocast_mode"}
+__getattr__ = module_getattr(__name__, _FILES)
+
+
+def __dir__():
+    return sorted({*globals(), *_FILES})
