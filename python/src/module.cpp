@@ -8,6 +8,7 @@
 #include "generator.h"
 #include "methods.h"
 #include "node_object.h"
+#include "save.h"
 #include "scaffolding.h"
 #include "slots.h"
 #include "tessera/base/blocking.h"
@@ -73,6 +74,7 @@ void fill(nb::module_& m) {
   add_value_methods();
   add_buffers(module);
   add_storage(module);
+  add_save(module);
   add_dlpack(module);
   add_comparison(module);
   add_autograd(module);

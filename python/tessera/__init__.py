@@ -100,7 +100,10 @@ torch = _sys.modules[__name__]
 mark_missing_attributes(Tensor)
 # What loads when it is first used, by the file that has it.
 _FILES = {
-    "storage": "UntypedStorage TypedStorage",
+    "serialization": "save load",
+    "storage": "UntypedStorage TypedStorage BoolStorage ByteStorage CharStorage ShortStorage "
+    "IntStorage LongStorage HalfStorage BFloat16Storage FloatStorage DoubleStorage "
+    "ComplexFloatStorage ComplexDoubleStorage",
     "utils.dlpack": "to_dlpack",
     "torch_version": "__version__",
     "_compile": "compile",

@@ -73,6 +73,8 @@ from .func import vmap as vmap
 from .random import fork_rng as fork_rng
 from .random import get_rng_state as get_rng_state
 from .random import set_rng_state as set_rng_state
+from .serialization import load as load
+from .serialization import save as save
 from .storage import TypedStorage as TypedStorage
 from .storage import UntypedStorage as UntypedStorage
 from .torch_version import TorchVersion
@@ -388,6 +390,23 @@ FloatTensor: _LegacyType
 DoubleTensor: _LegacyType
 ComplexFloatTensor: _LegacyType
 ComplexDoubleTensor: _LegacyType
+
+class _LegacyStorageType:
+    dtype: ClassVar[_dtype]
+    def __call__(self, *args: Any, device: _Device = None) -> TypedStorage: ...
+
+BoolStorage: _LegacyStorageType
+ByteStorage: _LegacyStorageType
+CharStorage: _LegacyStorageType
+ShortStorage: _LegacyStorageType
+IntStorage: _LegacyStorageType
+LongStorage: _LegacyStorageType
+HalfStorage: _LegacyStorageType
+BFloat16Storage: _LegacyStorageType
+FloatStorage: _LegacyStorageType
+DoubleStorage: _LegacyStorageType
+ComplexFloatStorage: _LegacyStorageType
+ComplexDoubleStorage: _LegacyStorageType
 
 # ---- tensors from data ---------------------------------------------------------------------------
 

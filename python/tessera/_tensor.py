@@ -1,6 +1,12 @@
 """What Tensor has beside its operators and what the binder gives it: methods written in Python."""
 
 from . import _C
+from ._utils import (
+    _get_obj_state,
+    _rebuild_from_type_v2,
+    _rebuild_meta_tensor_no_storage,
+    _rebuild_tensor_v2,
+)
 
 Tensor = _C.Tensor
 
@@ -104,9 +110,14 @@ def _copy_attributes(tensor, made, memo):
 def _reduce_ex(self, protocol):
     from collections import OrderedDict
 
-    from ._utils import _get_obj_state, _rebuild_from_type_v2, _rebuild_tensor_v2
-
     with DisableTorchFunctionSubclass():
+        if self.is_meta and type(self) is Tensor:
+            return _rebuild_meta_tensor_no_storage, (
+                self.dtype,
+                tuple(self.shape),
+                self.stride(),
+                self.requires_grad,
+            )
         args = (
             self._typed_storage(),
             self.storage_offset(),

@@ -33,6 +33,9 @@ def _rebuild_from_type_v2(function, new_type, args, state):
     return _set_obj_state(made, state)
 
 
+_rebuild_from_type_v2.__module__ = "tessera._tensor"  # where PyTorch has it, and files name it
+
+
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     return _C.ops["empty_strided"](
         size, stride, dtype=dtype, device="meta", requires_grad=requires_grad

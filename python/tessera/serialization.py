@@ -1,8 +1,22 @@
-"""What torch.serialization has beside saving and loading: the list of what a file may name."""
+"""torch.save and torch.load: PyTorch's files, both ways.
 
+Reading with `weights_only` (the default) builds data and calls nothing that the file names; the
+reader is in the core. `weights_only=False` is Python's pickle, which runs what the file says.
+"""
+
+import copyreg
+import io
+import os
+import pickle
+import types
 from contextlib import contextmanager
 from enum import Enum
 
+from . import _C
+from ._layout import layout
+from .storage import TypedStorage, UntypedStorage, legacy_class, storage_of
+
+DEFAULT_PROTOCOL = 2
 _safe = []
 
 
@@ -32,8 +46,14 @@ def set_default_load_endianness(endianness):
     _endianness = endianness
 
 
+# ---- what a file may name --------------------------------------------------------------------
+
+
 def add_safe_globals(safe_globals):
-    """Classes and functions that a file may name though it is loaded with weights_only."""
+    """Classes and functions that a file may name though it is loaded with weights_only.
+
+    A pair of one and its full name, "module.name", allows it under that name.
+    """
     for item in safe_globals:
         if item not in _safe:
             _safe.append(item)
@@ -56,3 +76,325 @@ def safe_globals(safe_globals):
         yield
     finally:
         _safe[:] = before
+
+
+def _allowed():
+    """What is allowed, by the names that files use: PyTorch's for classes of ours."""
+    names = {}
+    for item in _safe:
+        if isinstance(item, tuple):
+            item, name = item
+        else:
+            name = f"{item.__module__}.{item.__qualname__}"
+        names[name] = item
+        head, dot, rest = name.partition(".")
+        if head == "tessera":
+            names["torch" + dot + rest] = item
+        if head == "builtins":  # as protocol 2 writes it
+            names["__builtin__" + dot + rest] = item
+    return names
+
+
+def get_unsafe_globals_in_checkpoint(f):
+    """What a file names that load() would refuse, as "module.name"."""
+    source, name = _source(f)
+    return _C._unknown_globals(source, name, _allowed())
+
+
+# ---- saving ----------------------------------------------------------------------------------
+
+
+def _get_layout(name):
+    """The layout of a name, "torch.strided": what files call it by."""
+    from . import _layout
+
+    return getattr(_layout, name.removeprefix("torch."))
+
+
+def location_tag(storage):
+    """Where a storage is, as files say it."""
+    return "cpu" if storage.device.type == "cpu" else str(storage.device)
+
+
+class _Storages:
+    """The storages that a pickle names, in the order in which they are found."""
+
+    def __init__(self):
+        self.memory = []  # tensors over them, which keep them alive
+        self._found = {}  # by address: key and dtype
+
+    def persistent_id(self, obj):
+        if isinstance(obj, UntypedStorage):
+            untyped, dtype, kind = obj, None, UntypedStorage
+        elif isinstance(obj, TypedStorage):
+            untyped, dtype, kind = obj._untyped_storage, obj.dtype, legacy_class(obj.dtype)
+        else:
+            return None
+        if untyped.device.type == "meta":
+            raise NotImplementedError("Cannot save a storage on the meta device: it has no data")
+        known = self._found.get(untyped._cdata)
+        if known is None:
+            known = self._found[untyped._cdata] = str(len(self.memory)), dtype
+            memory = untyped._bytes
+            size = untyped.nbytes() // (dtype.itemsize if dtype else 1)
+            if dtype is not None:
+                memory = _C._over_storage(memory, dtype, 0, (size,), (1,))
+            self.memory.append(memory)
+        elif known[1] != dtype:
+            raise RuntimeError(
+                "Cannot save multiple tensors or storages that view the same data as different "
+                "types"
+            )
+        numel = untyped.nbytes() // (dtype.itemsize if dtype else 1)
+        return "storage", kind, known[0], location_tag(untyped), numel
+
+
+def _reduce_layout(value):
+    return _get_layout, (repr(value),)
+
+
+def _pickler(base, storages):
+    class Pickler(base):
+        dispatch_table = {**copyreg.dispatch_table, layout: _reduce_layout}
+
+        def persistent_id(self, obj):
+            return storages.persistent_id(obj)
+
+    return Pickler
+
+
+class _RenamingPickler(pickle._Pickler):
+    """Of protocol 4 and up: classes of ours under PyTorch's names. Older ones the core renames."""
+
+    def save_global(self, obj, name=None):
+        qualified = name or getattr(obj, "__qualname__", None) or obj.__name__
+        module = pickle.whichmodule(obj, qualified)
+        if module != "tessera" and not module.startswith("tessera."):
+            return super().save_global(obj, name)
+        self.save("torch" + module.removeprefix("tessera"))
+        self.save(qualified)
+        self.write(pickle.STACK_GLOBAL)
+        self.memoize(obj)
+
+
+_RenamingPickler.dispatch = {
+    **pickle._Pickler.dispatch,
+    types.FunctionType: _RenamingPickler.save_global,
+}
+
+
+def save(
+    obj,
+    f,
+    pickle_module=pickle,
+    pickle_protocol=DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization=True,
+    _disable_byteorder_record=False,
+):
+    """Writes an object to a file: a name, a path or something with write().
+
+    A named file is written beside the old one and takes its place when it is complete: a program
+    that is killed leaves the old file or the new one, whole. Files are zip archives, whatever
+    `_use_new_zipfile_serialization` says; PyTorch reads them since 1.6.
+    """
+    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
+        raise AttributeError(
+            f"expected 'f' to be string, path, or a file-like object with a 'write' attribute, "
+            f"not {type(f).__name__}"
+        )
+    storages = _Storages()
+    data = io.BytesIO()
+    by_core = pickle_protocol in (2, 3)
+    base = pickle_module.Pickler
+    if not by_core and pickle_module is pickle:
+        base = _RenamingPickler
+    _pickler(base, storages)(data, protocol=pickle_protocol).dump(obj)
+    target = os.fsdecode(f) if isinstance(f, (str, os.PathLike)) else f
+    _C._save(target, data.getvalue(), storages.memory, by_core)
+
+
+# ---- loading ---------------------------------------------------------------------------------
+
+
+def _source(f):
+    """What the core reads from, and the name for its messages."""
+    if isinstance(f, (str, os.PathLike)):
+        return os.fsdecode(f), os.fsdecode(f)
+    if not hasattr(f, "read"):
+        raise AttributeError(
+            f"expected 'f' to be string, path, or a file-like object with a 'read' attribute, "
+            f"not {type(f).__name__}. You can only torch.load from a file that is seekable. "
+            "Please pre-load the data into a buffer like io.BytesIO and try to load from it "
+            "instead."
+        )
+    name = getattr(f, "name", None)
+    name = name if isinstance(name, str) else f"<{type(f).__name__}>"
+    # A plain file from its beginning: the core reads it without a copy in between.
+    if type(f) in (io.BufferedReader, io.BufferedRandom, io.FileIO) and f.tell() == 0:
+        return f.fileno(), name
+    return f.read(), name
+
+
+def default_restore_location(storage, location):
+    """A storage on the device that its file names."""
+    return storage_of(_C._place_as_saved(storage._bytes, location))
+
+
+def _placer(map_location):
+    """map_location as a function of bytes and where they were; None: where they were."""
+    if map_location is None:
+        return None
+    if isinstance(map_location, dict):
+        return lambda memory, location: _C._place_as_saved(
+            memory, str(map_location.get(location, location))
+        )
+    if isinstance(map_location, (str, _C.device)):
+        device = _C.device(map_location)
+        return lambda memory, location: memory.to(device)
+
+    def place(memory, location):
+        result = map_location(storage_of(memory), location)
+        if result is None:
+            return None
+        return (result.untyped() if isinstance(result, TypedStorage) else result)._bytes
+
+    return place
+
+
+def _wants_weights_only(given):
+    def is_set(name):
+        return os.environ.get(name, "").lower() in ("1", "y", "yes", "true")
+
+    if is_set("TORCH_FORCE_WEIGHTS_ONLY_LOAD"):
+        return True
+    if given is None:
+        return not is_set("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    return bool(given)
+
+
+def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **options):
+    """Reads what save() or PyTorch wrote: a name, a path or something with read().
+
+    `weights_only` (the default) reads tensors and plain data and calls nothing that the file
+    names, beside what add_safe_globals() allows. With weights_only=False the file is a program
+    that runs: only for files of people you trust.
+    """
+    mmap = bool(mmap)
+    if mmap and not isinstance(f, (str, os.PathLike)):
+        raise ValueError(
+            "f must be a file path in order to use the mmap argument, not " + type(f).__name__
+        )
+    source, name = _source(f)
+    big = _endianness is LoadEndianness.BIG
+    if _wants_weights_only(weights_only):
+        if pickle_module is not None:
+            raise RuntimeError(
+                "Can not safely load weights when explicit pickle_module is specified"
+            )
+        from . import _saved
+
+        return _C._load(source, name, _placer(map_location), _allowed(), _saved, mmap, big)
+    if isinstance(source, int):
+        source = f.read()
+    return _load_program(
+        source, name, _placer(map_location), pickle_module or pickle, mmap, big, options
+    )
+
+
+def _find_class(module, name):
+    """Classes of PyTorch's names are ours."""
+    if module == "torch" or module.startswith("torch."):
+        module = "tessera" + module.removeprefix("torch")
+    return module, name
+
+
+def _load_program(source, name, place, pickle_module, mmap, big, options):
+    head = source[:2] if not isinstance(source, str) else _first_bytes(source)
+    if not head:
+        raise EOFError("Ran out of input")
+    if head != b"PK":
+        return _load_legacy(source, place, pickle_module, options)
+    archive = _C._open_archive(source, name, mmap, big)
+    found = {}
+
+    def persistent_load(saved):
+        kind, cls, key, location, numel = saved
+        if kind != "storage":
+            raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage': {kind}")
+        if key not in found:
+            dtype = getattr(cls, "dtype", None)
+            memory = _C._archive_storage(archive, key, dtype, numel)
+            found[key] = _typed_storage(memory, location, dtype, place)
+        return found[key]
+
+    data = io.BytesIO(_C._archive_pickle(archive))
+    return _unpickler(pickle_module, persistent_load)(data, **options).load()
+
+
+def _first_bytes(path):
+    with open(path, "rb") as file:
+        return file.read(2)
+
+
+def _typed_storage(memory, location, dtype, place):
+    placed = place(memory, location) if place else None
+    if placed is None:
+        placed = _C._place_as_saved(memory, location)
+    untyped = storage_of(placed)
+    return untyped if dtype is None else TypedStorage(wrap_storage=untyped, dtype=dtype)
+
+
+def _unpickler(pickle_module, persistent):
+    class Unpickler(pickle_module.Unpickler):
+        def find_class(self, module, name):
+            return super().find_class(*_find_class(module, name))
+
+        def persistent_load(self, saved):
+            return persistent(saved)
+
+    return Unpickler
+
+
+def _load_legacy(source, place, pickle_module, options):
+    """PyTorch's form before 1.6: pickles one after another, then the storages."""
+    if isinstance(source, str):
+        with open(source, "rb") as file:
+            source = file.read()
+    data = io.BytesIO(source)
+    wanted = {}
+
+    def persistent_load(saved):
+        kind, cls, key, location, numel, *view = saved
+        if kind != "storage" or any(view):
+            raise RuntimeError(f"Unknown saved id type: {kind}")
+        if key not in wanted:
+            dtype = getattr(cls, "dtype", None)
+            memory = _C.ops["empty"]((numel * (dtype.itemsize if dtype else 1),), dtype=_UINT8)
+            wanted[key] = memory, _typed_storage(memory, location, dtype, place), numel
+        return wanted[key][1]
+
+    unpickler = _unpickler(pickle_module, persistent_load)
+    magic, version, machine = (unpickler(data, **options).load() for _ in range(3))
+    if magic != 0x1950A86A20F9469CFC6C or version != 1001:
+        raise RuntimeError("Invalid magic number; corrupt file?")
+    if not machine.get("little_endian", True):
+        raise RuntimeError("a file of a big-endian machine: load it with weights_only=True")
+    if place is not None:
+        raise RuntimeError(
+            "map_location with a file of PyTorch before 1.6 needs weights_only=True; load it to "
+            "where it was saved and move it"
+        )
+    result = unpickler(data, **options).load()
+    for key in unpickler(data, **options).load():
+        memory, storage, numel = wanted[key]
+        size = int.from_bytes(data.read(8), "little", signed=True)
+        content = data.read(memory.numel())
+        if size != numel or len(content) != memory.numel():
+            raise RuntimeError(f"storage {key} is cut short: the file is damaged")
+        (storage.untyped() if isinstance(storage, TypedStorage) else storage)._bytes.copy_(
+            _C._from_bytes(content)
+        )
+    return result
+
+
+_UINT8 = _C.dtypes["uint8"]

@@ -3,6 +3,7 @@
 from weakref import WeakValueDictionary
 
 from . import _C
+from ._legacy import TITLES
 from ._missing import module_getattr
 
 Tensor = _C.Tensor
@@ -267,6 +268,30 @@ class TypedStorage:
 
 def _typed(untyped, dtype):
     return TypedStorage(wrap_storage=untyped, dtype=dtype)
+
+
+class _LegacyType(type):
+    """The type of FloatStorage and its kin: storages of their dtype are their instances."""
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, TypedStorage) and instance.dtype == cls.dtype
+
+    def __call__(cls, *args, device=None):
+        return TypedStorage(*args, dtype=cls.dtype, device=device)
+
+
+def _legacy(dtype_name, title):
+    members = {"dtype": _C.dtypes[dtype_name], "__module__": "tessera"}
+    return _LegacyType(f"{title}Storage", (), members)
+
+
+_LEGACY = {_C.dtypes[d]: _legacy(d, t) for d, t in TITLES.items() if d in _C.dtypes}
+globals().update({c.__name__: c for c in _LEGACY.values()})
+
+
+def legacy_class(dtype):
+    """torch.FloatStorage for torch.float32: what files call a storage of numbers."""
+    return _LEGACY[dtype]
 
 
 __getattr__ = module_getattr(__name__)

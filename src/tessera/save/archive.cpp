@@ -139,4 +139,21 @@ std::shared_ptr<Loaded> load_values(std::shared_ptr<Source> source, const LoadOp
   return out;
 }
 
+std::vector<std::string> unknown_globals(std::shared_ptr<Source> source,
+                                         const AllowedNames& allowed) {
+  Archive archive(source);
+  Graph graph;
+  graph.pickle = archive.pickle();
+  PickleReader reader(graph.pickle, graph, source->name(), "data.pkl");
+  AllowedNames found;
+  reader.collect_unknown(&found);
+  size_t at = 0;
+  reader.read(at);
+  std::vector<std::string> out;
+  for (const std::string& name : found)
+    if (!allowed.contains(name)) out.push_back(name);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 }  // namespace tessera::files

@@ -7,7 +7,7 @@ namespace tessera::files {
 
 void raise_system(const std::string& path, std::string_view doing, std::string_view more) {
   int code = errno;
-  throw SystemError(code, path, cat(doing, " '", path, "': ", std::strerror(code), more));
+  throw SystemError(code, path, doing, cat(std::strerror(code), more));
 }
 
 void refuse(Refused::What what, const std::string& file, std::string_view entry, uint64_t byte,

@@ -24,14 +24,19 @@ class Refused : public Error {
 // The system refused: Python's OSError with this number.
 class SystemError : public Error {
  public:
-  SystemError(int code, std::string path, std::string message)
-      : Error(ErrorKind::kRuntime, std::move(message)), code_(code), path_(std::move(path)) {}
+  SystemError(int code, std::string path, std::string_view doing, std::string reason)
+      : Error(ErrorKind::kRuntime, cat(doing, " '", path, "': ", reason)),
+        code_(code),
+        path_(std::move(path)),
+        reason_(std::move(reason)) {}
   int code() const { return code_; }
   const std::string& path() const { return path_; }
+  // What the system says, without the path.
+  const std::string& reason() const { return reason_; }
 
  private:
   int code_;
-  std::string path_;
+  std::string path_, reason_;
 };
 
 // "cannot open 'x.pt': No such file or directory", from errno.

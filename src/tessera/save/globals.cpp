@@ -85,15 +85,27 @@ Table make_table() {
   return t;
 }
 
+const Table& table() {
+  static const Table made = make_table();
+  return made;
+}
+
 }  // namespace
 
 bool find_global(std::string_view module, std::string_view name, KnownGlobal& out) {
-  static const Table table = make_table();
-  auto found = table.find(cat(module, ".", name));
+  auto found = table().find(cat(module, ".", name));
   // A dot inside a name would let two ways of writing lead to one entry.
-  if (found == table.end() || name.find('.') != std::string_view::npos) return false;
+  if (found == table().end() || name.find('.') != std::string_view::npos) return false;
   out = found->second;
   return true;
+}
+
+std::string function_name(Function f) {
+  for (const auto& [name, known] : table())
+    if (known.kind == ValueKind::kFunction && known.number == static_cast<int64_t>(f) &&
+        !name.starts_with("__builtin__"))
+      return name;
+  return {};
 }
 
 }  // namespace tessera::files

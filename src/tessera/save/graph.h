@@ -56,7 +56,7 @@ struct Node {
     double real;
     const char* text;
   };
-  uint32_t length = 0;  // of text
+  uint32_t length = 0;  // of text; of items: how many it was made with
   uint32_t byte = 0;    // where in the pickle it was made: for messages
 };
 

@@ -31,6 +31,10 @@ struct Loaded {
 // Zip or the older form. Everything in the pickle is checked before a byte of a tensor is read.
 std::shared_ptr<Loaded> load_values(std::shared_ptr<Source> source, const LoadOptions& options);
 
+// Names in a file's pickle that are neither known nor in `allowed`, sorted.
+std::vector<std::string> unknown_globals(std::shared_ptr<Source> source,
+                                         const AllowedNames& allowed);
+
 // Moves bytes to the device that a location names, "cpu" or "cuda:1".
 TensorBase place_as_saved(const TensorBase& bytes, const std::string& location);
 

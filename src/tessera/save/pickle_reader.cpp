@@ -190,6 +190,7 @@ Id PickleReader::add_list(ValueKind kind, std::vector<Id> items, bool hashable) 
   Node node;
   node.kind = kind;
   node.hashable = hashable;
+  node.length = static_cast<uint32_t>(items.size());
   if (!items.empty()) {
     graph_.lists.push_back(std::move(items));
     node.link = static_cast<uint32_t>(graph_.lists.size());
@@ -386,7 +387,8 @@ void PickleReader::read_global() {
     return push(add(node));
   }
   std::string full = cat(module, ".", name);
-  if (allowed_ && allowed_->contains(full)) {
+  if (unknown_ && !known.refused) unknown_->insert(full);
+  if (unknown_ || (allowed_ && allowed_->contains(full))) {
     charge(full.size());
     graph_.texts.push_back(std::move(full));
     return push(add_text(ValueKind::kAllowed, graph_.texts.back()));

@@ -53,6 +53,8 @@ struct KnownGlobal {
 };
 // False where no such global is known.
 bool find_global(std::string_view module, std::string_view name, KnownGlobal& out);
+// "collections.OrderedDict": the name of a function, as PyTorch has it.
+std::string function_name(Function f);
 
 class PickleReader {
  public:
@@ -60,6 +62,9 @@ class PickleReader {
   // file, and `entry` what that part of it is called.
   PickleReader(std::span<const uint8_t> bytes, Graph& graph, std::string file, std::string entry,
                const AllowedNames* allowed = nullptr, PickleLimits limits = {});
+  // Names that are neither known nor allowed are put here instead of being refused: for asking what
+  // a file wants, not for using what it holds.
+  void collect_unknown(AllowedNames* names) { unknown_ = names; }
   // One pickle, from byte `at` to its STOP; `at` is then behind it.
   Id read(size_t& at);
   [[noreturn]] void refuse_at(size_t byte, std::string_view why) const;
@@ -100,6 +105,7 @@ class PickleReader {
   Graph& graph_;
   std::string file_, entry_;
   const AllowedNames* allowed_;
+  AllowedNames* unknown_ = nullptr;
   PickleLimits limits_;
   size_t at_ = 0, opcode_at_ = 0;
   uint64_t opcodes_ = 0;

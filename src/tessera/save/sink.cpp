@@ -98,14 +98,14 @@ AtomicFile::AtomicFile(const std::string& path, uint64_t expected)
 }
 
 void AtomicFile::open_beside() {
-  std::string directory = directory_of(target_), prefix = "." + name_of(target_) + ".";
+  std::string directory = directory_of(target_), prefix = cat(".", name_of(target_), ".");
   if (name_of(target_).empty()) {
     errno = EISDIR;
     raise_system(path_, "cannot save to");
   }
   sweep(directory, prefix);
   for (int attempt = 0; attempt < 100; ++attempt) {
-    temporary_ = directory + "/" + prefix + "XXXXXX" + std::string(kSuffix);
+    temporary_ = cat(directory, "/", prefix, "XXXXXX", kSuffix);
     fd_ = mkostemps(temporary_.data(), static_cast<int>(kSuffix.size()), O_CLOEXEC);
     if (fd_ < 0)
       raise_system(path_, "cannot save to",

@@ -1,0 +1,229 @@
+// From a file's values to Python's objects: node after node in the order of the file, with what
+// changed them in between, so that nothing recurses and circles close as they did.
+#include <algorithm>
+
+#include "methods.h"
+#include "save.h"
+#include "types.h"
+
+namespace tessera::python {
+
+PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs);  // values.cpp
+
+namespace {
+
+using files::Change;
+using files::Graph;
+using files::Id;
+using files::Node;
+using files::ValueKind;
+
+class Builder {
+ public:
+  Builder(const files::Loaded& file, PyObject* allowed, PyObject* helpers)
+      : file_(file), g_(file.graph), allowed_(allowed), helpers_(helpers) {}
+
+  PyObject* build() {
+    find_needed();
+    made_.resize(g_.nodes.size());
+    size_t change = 0;
+    for (Id id = 0; id < g_.nodes.size(); ++id) {
+      for (; change < g_.changes.size() && g_.changes[change].before <= id; ++change)
+        apply(g_.changes[change]);
+      if (needed_[id]) made_[id] = PyRef(checked(make(id)));
+    }
+    for (; change < g_.changes.size(); ++change) apply(g_.changes[change]);
+    return made_[g_.root].release();
+  }
+
+ private:
+  // What the root leads to; the arguments of a tensor's making are not among it.
+  void find_needed() {
+    needed_.assign(g_.nodes.size(), false);
+    std::vector<std::pair<Id, Id>> state_of;
+    for (const Change& c : g_.changes)
+      if (c.what == Change::What::kState) state_of.emplace_back(c.target, c.begin);
+    std::sort(state_of.begin(), state_of.end());
+    std::vector<Id> open{g_.root};
+    needed_[g_.root] = true;
+    auto need = [&](Id id) {
+      if (needed_[id]) return;
+      needed_[id] = true;
+      open.push_back(id);
+    };
+    while (!open.empty()) {
+      Id id = open.back();
+      open.pop_back();
+      for (Id item : g_.items(id)) need(item);
+      auto at = std::lower_bound(state_of.begin(), state_of.end(), std::pair<Id, Id>{id, 0});
+      for (; at != state_of.end() && at->first == id; ++at) need(at->second);
+    }
+  }
+
+  PyObject* get(Id id) const { return made_[id].get(); }
+  PyObject* help(const char* name, PyObject* a, PyObject* b = nullptr) {
+    PyRef function(checked(PyObject_GetAttrString(helpers_, name)));
+    return checked(PyObject_CallFunctionObjArgs(function.get(), a, b, nullptr));
+  }
+  PyObject* collections(const char* name) {
+    PyRef module(checked(PyImport_ImportModule("collections")));
+    PyRef type(checked(PyObject_GetAttrString(module.get(), name)));
+    return checked(PyObject_CallNoArgs(type.get()));
+  }
+  PyObject* text(Id id) {
+    std::string_view s = g_.text(id);
+    return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "surrogatepass");
+  }
+  PyObject* bytes(Id id) {
+    std::string_view s = g_.text(id);
+    return PyBytes_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()));
+  }
+  PyObject* tuple(Id id) {
+    const std::vector<Id>& items = g_.items(id);
+    PyRef out(checked(PyTuple_New(static_cast<Py_ssize_t>(items.size()))));
+    for (size_t i = 0; i < items.size(); ++i)
+      PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), Py_NewRef(get(items[i])));
+    return out.release();
+  }
+  PyObject* type_or_none(int64_t type) {
+    return type == files::kUntyped ? Py_NewRef(Py_None) : wrap_dtype(static_cast<DType>(type));
+  }
+
+  void set_items(PyObject* target, const std::vector<Id>& items, size_t begin, size_t end) {
+    for (size_t i = begin; i + 1 < end; i += 2) {
+      int failed = PyDict_CheckExact(target)
+                       ? PyDict_SetItem(target, get(items[i]), get(items[i + 1]))
+                       : PyObject_SetItem(target, get(items[i]), get(items[i + 1]));
+      if (failed) throw PythonError{};
+    }
+  }
+  PyObject* with_items(PyObject* made, Id id) {
+    PyRef out(made);
+    set_items(made, g_.items(id), 0, g_[id].length);
+    return out.release();
+  }
+
+  PyObject* make(Id id) {
+    const Node& node = g_[id];
+    switch (node.kind) {
+      case ValueKind::kNone:
+        return Py_NewRef(Py_None);
+      case ValueKind::kBool:
+        return PyBool_FromLong(node.number != 0);
+      case ValueKind::kInt:
+        return PyLong_FromLongLong(node.number);
+      case ValueKind::kBigInt:
+        return help("big_int", PyRef(checked(bytes(id))).get());
+      case ValueKind::kFloat:
+        return PyFloat_FromDouble(node.real);
+      case ValueKind::kComplex:
+        return PyComplex_FromDoubles(g_[g_.items(id)[0]].real, g_[g_.items(id)[1]].real);
+      case ValueKind::kText:
+        return text(id);
+      case ValueKind::kBytes:
+        return bytes(id);
+      case ValueKind::kByteArray:
+        return PyByteArray_FromStringAndSize(node.text, node.length);
+      case ValueKind::kTuple:
+        return tuple(id);
+      case ValueKind::kList:
+        return PyList_New(0);
+      case ValueKind::kSet:
+        return PySet_New(PyRef(checked(tuple(id))).get());
+      case ValueKind::kFrozenSet:
+        return PyFrozenSet_New(PyRef(checked(tuple(id))).get());
+      case ValueKind::kDict:
+        return PyDict_New();
+      case ValueKind::kOrderedDict:
+        return with_items(collections("OrderedDict"), id);
+      case ValueKind::kCounter:
+        return with_items(collections("Counter"), id);
+      default:
+        return make_torch(id);
+    }
+  }
+
+  PyObject* make_torch(Id id) {
+    const Node& node = g_[id];
+    switch (node.kind) {
+      case ValueKind::kSize:
+        return PyObject_CallOneArg(reinterpret_cast<PyObject*>(size_type),
+                                   PyRef(checked(tuple(id))).get());
+      case ValueKind::kDevice:
+        return PyObject_CallObject(reinterpret_cast<PyObject*>(device_type),
+                                   PyRef(checked(tuple(id))).get());
+      case ValueKind::kDType:
+        return wrap_dtype(static_cast<DType>(node.number));
+      case ValueKind::kConstant:
+        return help("constant", PyRef(checked(text(id))).get());
+      case ValueKind::kStorageType:
+        return help("storage_type", PyRef(checked(type_or_none(node.number))).get());
+      case ValueKind::kTensorType:
+        return help("tensor_type", PyRef(checked(text(id))).get());
+      case ValueKind::kFunction: {
+        std::string name = files::function_name(static_cast<files::Function>(node.number));
+        return help("function", PyRef(checked(PyUnicode_FromString(name.c_str()))).get());
+      }
+      case ValueKind::kAllowed: {
+        PyRef name(checked(text(id)));
+        PyObject* found = PyDict_GetItemWithError(allowed_, name.get());
+        if (!found) throw raise_python(PyExc_RuntimeError, "not allowed: %S", name.get());
+        return Py_NewRef(found);
+      }
+      case ValueKind::kStorage: {
+        PyRef memory(checked(wrap(file_.storages[node.link])));
+        PyRef type(checked(type_or_none(g_.storages[node.link].type)));
+        return help("storage", memory.get(), type.get());
+      }
+      case ValueKind::kTensor:
+        return wrap(file_.tensors[node.link]);
+      case ValueKind::kParameter: {
+        PyRef args(checked(Py_BuildValue("OOO", parameter_type, get(g_.items(id)[0]),
+                                         node.number ? Py_True : Py_False)));
+        return make_subclass(nullptr, args.get(), nullptr);
+      }
+      default:
+        return object(id);
+    }
+  }
+
+  // The caller has allowed it: called here, and nowhere else.
+  PyObject* object(Id id) {
+    const std::vector<Id>& items = g_.items(id);
+    PyObject *callee = get(items[0]), *args = get(items[1]);
+    return g_[id].number ? help("new_object", callee, args) : PyObject_CallObject(callee, args);
+  }
+
+  void apply(const Change& c) {
+    PyObject* target = get(c.target);
+    if (!target) return;  // nothing leads to it
+    if (c.what == Change::What::kState) {
+      PyRef done(help("set_state", target, get(c.begin)));
+      return;
+    }
+    const std::vector<Id>& items = g_.items(c.target);
+    if (c.what == Change::What::kSetItems) return set_items(target, items, c.begin, c.end);
+    for (size_t i = c.begin; i < c.end; ++i) {
+      if (PyList_CheckExact(target)) {
+        if (PyList_Append(target, get(items[i])) < 0) throw PythonError{};
+      } else {
+        PyRef done(checked(PyObject_CallMethod(target, "append", "O", get(items[i]))));
+      }
+    }
+  }
+
+  const files::Loaded& file_;
+  const Graph& g_;
+  PyObject* allowed_;
+  PyObject* helpers_;
+  std::vector<bool> needed_;
+  std::vector<PyRef> made_;
+};
+
+}  // namespace
+
+PyObject* to_python(const files::Loaded& file, PyObject* allowed, PyObject* helpers) {
+  return Builder(file, allowed, helpers).build();
+}
+
+}  // namespace tessera::python
