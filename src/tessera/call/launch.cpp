@@ -16,10 +16,20 @@ KernelTensor describe(const TensorBase& t) {
 
 }  // namespace
 
+bool has_kernel(Device device, const char* kernel) {
+  return device.is_meta() || backend_of(device).has_kernel(kernel);
+}
+
 void launch(const char* kernel, std::span<const TensorBase> outputs,
             std::span<const TensorBase> inputs, std::span<const int64_t> ints,
             std::span<const double> doubles) {
-  if (outputs[0].device().is_meta()) return;
+  const Device device = outputs[0].device();
+  for (std::span<const TensorBase> list : {outputs, inputs})
+    for (const TensorBase& t : list)
+      TS_CHECK(t.device() == device,
+               "Expected all tensors to be on the same device, but found at least two devices, ",
+               device, " and ", t.device(), "! (in ", kernel, ")");
+  if (device.is_meta()) return;
   constexpr size_t kMax = 8;
   KernelTensor on_stack[2 * kMax];
   std::vector<KernelTensor> many;  // lists of tensors
@@ -45,7 +55,6 @@ void launch(const char* kernel, std::span<const TensorBase> outputs,
                   static_cast<int>(inputs.size()),  in,
                   static_cast<int>(ints.size()),    ints.data(),
                   static_cast<int>(doubles.size()), doubles.data()};
-  Device device = outputs[0].device();
   Status status;
   if (work < kLongWork) {
     status = backend_of(device).run_kernel(exec_for(device), kernel, &args);

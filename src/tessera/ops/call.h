@@ -106,6 +106,8 @@ inline TensorBase dispatch_out(const Op& op, Args args, const TensorBase& out) {
   return out;
 }
 
+// Has the device's backend this kernel? On the meta device every launch is one that does nothing.
+bool has_kernel(Device device, const char* kernel);
 // Runs a named kernel of the device's backend. Pending work that the inputs need runs first.
 // Outputs have memory already.
 void launch(const char* kernel, std::span<const TensorBase> outputs,

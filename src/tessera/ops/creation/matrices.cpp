@@ -15,6 +15,14 @@ TensorBase eye(int64_t n, int64_t m, const CreationOptions& o) {
   return o.finish(std::move(out));
 }
 
+// How many places of a matrix lie at or below a diagonal.
+__int128 places_below(int64_t rows, int64_t cols, int64_t k) {
+  int64_t from = std::clamp<int64_t>(-k, 0, rows);                // the first row that has any
+  int64_t whole = std::clamp<int64_t>(cols - k - 1, from, rows);  // the first that has all
+  __int128 shortest = from + k + 1, n = whole - from;
+  return n * shortest + n * (n - 1) / 2 + static_cast<__int128>(rows - whole) * cols;
+}
+
 // Row and column of every place at or below (`upper`: above) a diagonal, in row-major order.
 TensorBase triangle(const Call& c, bool upper) {
   int64_t rows = c.integer(0), cols = c.integer(1), k = c.integer(2);
@@ -24,15 +32,21 @@ TensorBase triangle(const Call& c, bool upper) {
   DType dtype = o.dtype.value_or(DType::kInt64);
   TS_CHECK(dtype == DType::kInt64 || dtype == DType::kInt32, "\"", c.op.name,
            "\" not implemented for '", dtype_title(dtype), "'");
-  // Columns [first, last) of a row.
+  k = std::clamp<int64_t>(k, -rows, cols);
+  __int128 all = static_cast<__int128>(rows) * cols;
+  __int128 places = upper ? all - places_below(rows, cols, k - 1) : places_below(rows, cols, k);
+  TS_CHECK(places < (int64_t{1} << 58), "a triangle of ", rows, " x ", cols,
+           " has more places than memory can hold");
+  const int64_t count = static_cast<int64_t>(places);
+  // Rows that have any, and their columns [first, last).
+  int64_t from = upper ? 0 : std::max<int64_t>(-k, 0), to = upper ? std::min(rows, cols - k) : rows;
+  if (count == 0) to = from;
   auto first = [&](int64_t r) { return upper ? std::clamp<int64_t>(r + k, 0, cols) : 0; };
   auto last = [&](int64_t r) { return upper ? cols : std::clamp<int64_t>(r + k + 1, 0, cols); };
-  int64_t count = 0;
-  for (int64_t r = 0; r < rows; ++r) count += last(r) - first(r);
   TensorBase out = new_empty({2, count}, DType::kInt64, Device{});
   int64_t* row = reinterpret_cast<int64_t*>(out.raw());
   int64_t* col = row + count;
-  for (int64_t r = 0; r < rows; ++r)
+  for (int64_t r = from; r < to; ++r)
     for (int64_t j = first(r); j < last(r); ++j) {
       *row++ = r;
       *col++ = j;

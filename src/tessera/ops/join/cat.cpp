@@ -53,7 +53,7 @@ void join_into(const TensorBase& out, const std::vector<TensorBase>& parts, size
   if (out.numel() == 0 || out.device().is_meta()) return;
   bool turned = std::any_of(parts.begin(), parts.end(),
                             [&](const TensorBase& t) { return is_turned(t, out); });
-  if (!turned && backend_of(out.device()).has_kernel("cat")) {
+  if (!turned && has_kernel(out.device(), "cat")) {
     // The kernel writes row-major: other layouts are that in another order of dimensions.
     Dims order;
     for (int d = 0; d < out.dim(); ++d) order.push_back(d);

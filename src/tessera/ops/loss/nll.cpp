@@ -57,10 +57,6 @@ TensorBase weights_of(const TensorBase& weight, const Targets& t, DType dtype) {
   return op::mul(op::reshape(picked, t.classes.sizes().span()), counts);
 }
 
-bool has_kernel(const TensorBase& t, const char* name) {
-  return t.device().is_meta() || backend_of(t.device()).has_kernel(name);
-}
-
 void no_gradient_by_weight(const Backward& b, int weight) {
   TS_CHECK_IMPLEMENTED(!b.wants(weight),
                        "The function 'nll_loss' is not differentiable with respect to argument "
@@ -81,7 +77,7 @@ TS_OP({
       const TensorBase x = op::contiguous(c.tensor(0)), target = op::contiguous(c.tensor(1));
       const TensorBase weight = c.maybe(2);
       const auto how = static_cast<Reduction>(c.integer(4));
-      if (has_kernel(x, "nll_loss")) {
+      if (has_kernel(x.device(), "nll_loss")) {
         TensorBase out[] = {
             new_empty(how == Reduction::kNone ? target.sizes() : Dims(), x.dtype(), x.device()),
             new_empty({}, x.dtype(), x.device())};
@@ -118,7 +114,7 @@ TS_OP({
       const TensorBase g = op::contiguous(c.tensor(0)), target = op::contiguous(c.tensor(1));
       const TensorBase weight = c.maybe(3);
       const Dims shape{target.size(0), c.integer(4), target.size(1)};
-      if (has_kernel(g, "nll_loss_backward")) {
+      if (has_kernel(g.device(), "nll_loss_backward")) {
         TensorBase out = new_empty(shape, g.dtype(), g.device());
         TensorBase in[] = {g, target, c.tensor(2),
                            weight.defined() ? op::contiguous(weight) : weight};

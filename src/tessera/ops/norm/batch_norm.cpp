@@ -7,10 +7,6 @@ namespace tessera {
 
 namespace {
 
-bool has_kernel(const TensorBase& t, const char* name) {
-  return backend_of(t.device()).has_kernel(name);
-}
-
 // An operand as outer x channels x inner; what belongs to channels as 1 x channels x 1.
 struct Channels {
   int64_t outer, channels, inner;
@@ -45,7 +41,7 @@ TensorBase none_like(const TensorBase& x) {
 TensorBase affine(const TensorBase& x, const TensorBase& m, const TensorBase& a,
                   const TensorBase& b) {
   const Channels c(x);
-  if (has_kernel(x, "channel_affine")) {
+  if (has_kernel(x.device(), "channel_affine")) {
     TensorBase out = new_empty(x.sizes(), x.dtype(), x.device()), none = none_like(x);
     TensorBase in[] = {x, m.defined() ? m : none, a, b.defined() ? b : none};
     int64_t ints[] = {c.outer, c.channels};
@@ -65,7 +61,7 @@ void channel_moments(const TensorBase& x, double correction, TensorBase& var, Te
   const DType wide = stats_dtype(x.dtype());
   Dims dims{0};
   for (int d = 2; d < x.dim(); ++d) dims.push_back(d);
-  if (has_kernel(x, "var_mean")) {
+  if (has_kernel(x.device(), "var_mean")) {
     TensorBase out[] = {new_empty({c.channels}, wide, x.device()),
                         new_empty({c.channels}, wide, x.device())};
     if (c.channels > 0) launch("var_mean", out, {&x, 1}, dims.span(), {&correction, 1});
@@ -130,7 +126,7 @@ Outputs gradients(const Call& call) {
   const Channels c(x);
   const DType wide = stats_dtype(x.dtype());
   TensorBase sum_gx, sum_g;
-  if (has_kernel(x, "channel_sums")) {
+  if (has_kernel(x.device(), "channel_sums")) {
     TensorBase out[] = {new_empty({c.channels}, wide, x.device()),
                         new_empty({c.channels}, wide, x.device())};
     TensorBase in[] = {g, x, mean};
@@ -155,7 +151,7 @@ Outputs gradients(const Call& call) {
     const double n = static_cast<double>(c.count());
     TensorBase slope = op::mul(op::mul(factor, factor), op::mul(a, op::div(sum_gx, Scalar(-n))));
     TensorBase shift = op::mul(a, op::div(sum_g, Scalar(-n)));
-    if (has_kernel(x, "channel_affine2")) {
+    if (has_kernel(x.device(), "channel_affine2")) {
       dx = new_empty(x.sizes(), x.dtype(), x.device());
       TensorBase in[] = {g, x, mean, a, slope, shift};
       int64_t ints[] = {c.outer, c.channels};

@@ -58,7 +58,7 @@ Outputs forward(const Call& c) {
   const bool centred = c.flag(6);
   const double eps = c.number(7);
   const DType wide = stats_dtype(x.dtype());
-  if (x.device().is_meta() || x.numel() == 0 || backend_of(x.device()).has_kernel("row_norm")) {
+  if (x.numel() == 0 || has_kernel(x.device(), "row_norm")) {
     TensorBase out[] = {new_empty(x.sizes(), x.dtype(), x.device()),
                         new_empty({rows}, wide, x.device()), new_empty({rows}, wide, x.device())};
     if (x.numel() == 0) {
@@ -105,7 +105,7 @@ Outputs gradients(const Call& c) {
       for (const TensorBase& t : out) fill(t, Scalar(0));
     return out;
   }
-  if (backend_of(x.device()).has_kernel("row_norm_backward")) {
+  if (has_kernel(x.device(), "row_norm_backward")) {
     Dims sums = l.inner == 1 ? channel : Dims{rows / groups, groups * channels};
     TensorBase out[] = {new_empty(x.sizes(), x.dtype(), x.device()),
                         new_empty(sums, wide, x.device()), new_empty(sums, wide, x.device())};

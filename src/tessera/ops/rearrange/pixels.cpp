@@ -7,6 +7,8 @@ namespace tessera {
 
 namespace {
 
+constexpr int64_t kLargestSide = INT32_MAX;  // of a square whose area is still a number
+
 void check_image(const Call& c) {
   TS_CHECK(c.tensor(0).dim() >= 3, c.op.name,
            " expects input to have at least 3 dimensions, but got input with ", c.tensor(0).dim(),
@@ -47,7 +49,7 @@ TS_OP({
       const TensorBase& t = c.tensor(0);
       int64_t r = c.integer(1), channels = t.size(-3), h = t.size(-2), w = t.size(-1);
       TS_CHECK(r > 0, "pixel_shuffle expects a positive upscale_factor, but got ", r);
-      TS_CHECK(channels % (r * r) == 0,
+      TS_CHECK(r <= kLargestSide && channels % (r * r) == 0,
                "pixel_shuffle expects its input's 'channel' dimension to be divisible by the "
                "square of upscale_factor, but input.size(-3)=",
                channels, " is not divisible by ", r * r);

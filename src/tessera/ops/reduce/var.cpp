@@ -88,7 +88,7 @@ Spread spread(const Op& op, const TensorBase& self, const Asked& a) {
   }
   TS_CHECK(is_floating(self.dtype()), op.name,
            "(): only support floating point and complex dtypes, got ", self.dtype());
-  if (backend_of(self.device()).has_kernel("var_mean")) {
+  if (has_kernel(self.device(), "var_mean")) {
     Dims shape = self.sizes();
     for (int64_t d : a.dims) shape[static_cast<size_t>(d)] = 1;
     TensorBase out[] = {new_empty(shape, self.dtype(), self.device()),

@@ -1,8 +1,10 @@
 // The gamma function: logarithm, derivatives, incomplete forms; zeta.
 #include "tessera/gen/binary.h"
 #include "tessera/gen/creation.h"
+#include "tessera/gen/reduce.h"
 #include "tessera/gen/special.h"
 #include "tessera/gen/unary.h"
+#include "tessera/gen/view.h"
 #include "tessera/ops/loops.h"
 #include "tessera/ops/special/functions.h"
 
@@ -79,12 +81,12 @@ TS_OP({
       TS_CHECK(!is_complex(self.dtype()) && self.dtype() != DType::kBool,
                "The input tensor may not be a ", self.dtype());
       double q = static_cast<double>(p);
-      TensorBase sum;
-      for (int64_t i = 0; i < p; ++i) {
-        TensorBase one = op::lgamma(op::sub(self, Scalar(0.5 * static_cast<double>(i))));
-        sum = sum.defined() ? op::add(sum, one) : one;
-      }
-      return op::add(sum, Scalar(q * (q - 1) / 4 * 1.14472988584940017414));  // log(pi)
+      DType t = is_floating(self.dtype()) ? self.dtype() : default_dtype();
+      TensorBase halves = op::mul(op::arange(Scalar(p), t, self.device()), Scalar(0.5));
+      const int64_t last = -1;
+      TensorBase terms = op::lgamma(op::sub(op::unsqueeze(self, -1), halves));
+      return op::add(op::sum(terms, std::span(&last, 1)),
+                     Scalar(q * (q - 1) / 4 * 1.14472988584940017414));  // log(pi)
     },
     .samples = {{"P(3), 1"}},
 });

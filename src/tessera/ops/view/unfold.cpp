@@ -41,6 +41,10 @@ struct Windows {
     TS_CHECK(stride.h > 0 && stride.w > 0,
              "stride should be greater than zero, but got stride_height: ", stride.h,
              " stride_width: ", stride.w);
+    for (Pair p : {kernel, dilation, padding, stride})  // their products are numbers, too
+      TS_CHECK(p.h <= INT32_MAX && p.w <= INT32_MAX,
+               "windows of this size do not fit any image: ", text(), ", stride=(", stride.h, ", ",
+               stride.w, ")");
   }
   // How many windows an image of this size has; none, or fewer, where one does not fit.
   Pair count(Pair image) const {
