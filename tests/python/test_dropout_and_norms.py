@@ -110,12 +110,47 @@ def test_only_the_first_result_of_layer_norm_has_a_gradient():
     torch.testing.assert_close(mean, x.detach().mean(1, keepdim=True))
 
 
+def test_statistics_of_group_norm_have_gradients():
+    torch.manual_seed(0)
+    x = torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
+    w = torch.randn(4, dtype=torch.float64, requires_grad=True)
+
+    def norm(x, w):
+        return tuple(torch.native_group_norm(x, w, None, 2, 4, 3, 2, 1e-5))
+
+    assert torch.autograd.gradcheck(norm, (x, w))
+    assert torch.autograd.gradgradcheck(norm, (x, w))
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_dtypes_of_statistics(dtype):
     x, w, wide = torch.randn(3, 4, dtype=dtype), torch.ones(4, dtype=dtype), torch.ones(4)
     for weight, expected in ((None, dtype), (w, dtype), (wide, torch.float32)):
         _, mean, factor = torch.native_layer_norm(x, [4], weight, None, 1e-5)
         assert mean.dtype == factor.dtype == expected
+        _, mean, factor = torch.native_batch_norm(x, weight, None, None, None, True, 0.1, 1e-5)
+        assert mean.dtype == factor.dtype == expected
+
+
+def test_batch_norm_by_its_internal_names():
+    x, mean, var = torch.randn(5, 3), torch.randn(3), torch.rand(3) + 0.5
+    expected = F.batch_norm(x, mean, var)
+    y, m, f = torch._C.ops["_native_batch_norm_legit_no_training"](
+        x, None, None, mean, var, 0.1, 1e-5
+    )
+    assert torch.equal(y, expected) and m.shape == f.shape == (0,)
+    legit = torch._native_batch_norm_legit(x, None, None, mean, var, False, 0.1, 1e-5)
+    assert torch.equal(legit[0], expected)
+    y, m, f = torch._native_batch_norm_legit(x, None, None, True, 0.1, 1e-5)
+    torch.testing.assert_close(m, x.mean(0))
+    torch.testing.assert_close(y, F.batch_norm(x, None, None, training=True))
+
+
+def test_batch_norm_without_elements():
+    x = torch.empty(0, requires_grad=True)
+    y = F.batch_norm(x, torch.empty(0), torch.empty(0))
+    assert y.shape == (0,) and y.requires_grad
+    assert F.batch_norm(torch.empty(0, 3), torch.zeros(3), torch.ones(3)).shape == (0, 3)
 
 
 def test_rms_norm_of_complex_numbers():
@@ -155,7 +190,7 @@ def test_local_response_norm():
 
 
 def test_two_numbers_are_no_arguments():
-    for name in ("xlog1py", "chebyshev_polynomial_t", "legendre_polynomial_p"):
+    for name in ("zeta", "xlog1py", "chebyshev_polynomial_t", "legendre_polynomial_p"):
         with pytest.raises(TypeError, match="invalid combination of arguments"):
             getattr(torch.special, name)(2, 3)
         assert getattr(torch.special, name)(2, torch.tensor([1.0])).shape == (1,)

@@ -118,6 +118,25 @@ Outputs batch_norm(const TensorBase& x, const TensorBase& weight, const TensorBa
                                  factor};
 }
 
+// The same with the statistics as PyTorch hands them out: empty where the running ones were used.
+Outputs with_statistics(const TensorBase& x, const TensorBase& weight, const TensorBase& bias,
+                        const TensorBase& running_mean, const TensorBase& running_var,
+                        bool training, double momentum, double eps) {
+  Outputs r = batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps);
+  const DType dtype = given_stats_dtype(x, {weight, bias, running_mean, running_var});
+  if (training) return std::vector<TensorBase>{r[0], to_dtype(r[1], dtype), to_dtype(r[2], dtype)};
+  TensorBase none = new_empty({0}, dtype, x.device());
+  return std::vector<TensorBase>{r[0], none, none};
+}
+
+// Without elements there is nothing to normalise, whatever the shape is.
+TensorBase empty_batch(const TensorBase& x, const TensorBase& weight, const TensorBase& bias) {
+  TensorBase y = op::clone(x);
+  if (weight.defined() && weight.numel() > 0) y = op::mul(y, op::select(weight, 0, 0));
+  if (bias.defined() && bias.numel() > 0) y = op::add(y, op::select(bias, 0, 0));
+  return y;
+}
+
 Outputs gradients(const Call& call) {
   const TensorBase &g = call.tensor(0), &x = call.tensor(1), &mean = call.tensor(2),
                    &factor = call.tensor(3);
@@ -249,11 +268,38 @@ TS_OP({
                "1e-5)[1]",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
-      Outputs r = batch_norm(c.tensor(0), c.maybe(1), c.maybe(2), c.maybe(3), c.maybe(4), c.flag(5),
+      return with_statistics(c.tensor(0), c.maybe(1), c.maybe(2), c.maybe(3), c.maybe(4), c.flag(5),
                              c.number(6), c.number(7));
-      if (c.flag(5)) return r;
-      TensorBase none = none_like(c.tensor(0));
-      return std::vector<TensorBase>{r[0], none, none};
+    },
+});
+
+TS_OP({
+    .schema = "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor "
+              "running_mean, Tensor running_var, bool training, float momentum, float eps) -> "
+              "(Tensor, Tensor, Tensor)",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      return with_statistics(c.tensor(0), c.maybe(1), c.maybe(2), c.tensor(3), c.tensor(4),
+                             c.flag(5), c.number(6), c.number(7));
+    },
+});
+TS_OP({
+    .schema = "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, bool training, "
+              "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      return with_statistics(c.tensor(0), c.maybe(1), c.maybe(2), TensorBase(), TensorBase(),
+                             c.flag(3), c.number(4), c.number(5));
+    },
+});
+TS_OP({
+    .schema = "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, "
+              "Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, "
+              "Tensor, Tensor)",
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      return with_statistics(c.tensor(0), c.maybe(1), c.maybe(2), c.tensor(3), c.tensor(4), false,
+                             c.number(5), c.number(6));
     },
 });
 
@@ -265,6 +311,7 @@ TS_OP({
     .example = "torch.batch_norm(torch.ones(2, 3), None, None, None, None, True, 0.1, 1e-5, False)",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      if (c.tensor(0).numel() == 0) return empty_batch(c.tensor(0), c.maybe(1), c.maybe(2));
       return batch_norm(c.tensor(0), c.maybe(1), c.maybe(2), c.maybe(3), c.maybe(4), c.flag(5),
                         c.number(6), c.number(7))[0];
     },
@@ -286,6 +333,7 @@ TS_OP({
         TS_CHECK_VALUE(Channels(x).count() != 1,
                        "Expected more than 1 value per channel when training, got input size ",
                        shape_text(x));
+      if (x.numel() == 0) return empty_batch(x, c.maybe(3), c.maybe(4));
       return batch_norm(x, c.maybe(3), c.maybe(4), c.maybe(1), c.maybe(2), c.flag(5), c.number(6),
                         c.number(7))[0];
     },

@@ -128,6 +128,28 @@ Outputs gradients(const Call& c) {
                                  l.channel_sums(op::mul(grad, xh)), l.channel_sums(grad)};
 }
 
+// dx with what comes through the mean, whose slope is 1 / n, and through the factor, whose slope is
+// -factor^2 * xh / n.
+TensorBase with_statistics(const Backward& b, TensorBase dx) {
+  const TensorBase& x = b.tensor(0);
+  const DType wide = stats_dtype(x.dtype());
+  const Layout l(x, b.integer(3), b.integer(4), b.integer(5));
+  const Scalar n(static_cast<double>(l.channels * l.inner));
+  auto add = [&](const TensorBase& t) {
+    Dims all = l.shape();
+    TensorBase part = op::reshape(op::expand(op::div(t, n), all.span()), x.sizes().span());
+    dx = op::add(dx, to_dtype(part, x.dtype()));
+  };
+  if (b.has_grad(1) && b.flag(6)) add(l.stats(b.result_grads[1]));
+  if (b.has_grad(2)) {
+    TensorBase factor = l.stats(b.results[2]);
+    TensorBase xh = op::sub(l.values(to_dtype(x, wide)), l.stats(b.results[1]));
+    TensorBase slope = op::mul(op::mul(factor, factor), op::mul(factor, xh));
+    add(op::neg(op::mul(l.stats(b.result_grads[2]), slope)));
+  }
+  return dx;
+}
+
 void second_gradients(Backward& b) {
   const Layout l(b.tensor(1), b.integer(5), b.integer(6), b.integer(7));
   norm_second_gradients(b, l, b.flag(8));
@@ -144,13 +166,11 @@ TS_OP({
     .saves = "input weight mean factor",
     .backward =
         [](Backward& b) {
-          TS_CHECK_IMPLEMENTED(!b.has_grad(1) && !b.has_grad(2),
-                               "the gradient of a normalisation's mean and deviation");
           TensorBase weight = b.has(1) ? b.tensor(1) : TensorBase();
           Outputs r =
               op::_row_norm_backward(b.grad, b.tensor(0), b.results[1], b.results[2], weight,
                                      b.integer(3), b.integer(4), b.integer(5), b.flag(6));
-          b.set(0, r[0]);
+          b.set(0, b.wants(0) ? with_statistics(b, r[0]) : r[0]);
           if (b.wants(1)) b.set(1, op::reshape(r[1], b.shape(1).span()));
           if (b.wants(2)) b.set(2, op::reshape(r[2], b.shape(2).span()));
         },

@@ -7,6 +7,7 @@
 #include "tessera/gen/view.h"
 #include "tessera/ops/loops.h"
 #include "tessera/ops/special/functions.h"
+#include "tessera/ops/special/operands.h"
 
 namespace tessera {
 
@@ -99,6 +100,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .types = TypeRule::kPromoteFloat,
     .forms = kFunction | kOut,
+    .check = check_some_tensor,
     .body = &zeta_body,
     .saves = "self other",
     .backward =
