@@ -203,3 +203,23 @@ def test_attention_of_half_floats_rounds_once():
     exact = F.scaled_dot_product_attention(*[t.float() for t in low])
     y = F.scaled_dot_product_attention(*low)
     assert y.dtype == torch.bfloat16 and torch.equal(y, exact.bfloat16())
+
+
+def test_softmax_of_one_number_sees_the_number():
+    inf, nan = float("inf"), float("nan")
+    for value in (inf, -inf, nan):
+        assert torch.softmax(torch.tensor(value), 0).isnan()
+        assert torch.log_softmax(torch.tensor(value), 0).isnan()
+    assert torch.softmax(torch.tensor(3.0), 0) == 1 and torch.log_softmax(torch.tensor(3.0), 0) == 0
+
+
+def test_out_must_have_the_dtype():
+    x, at = torch.ones(2, 2), torch.zeros(2, 2, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="Float but got scalar type Double"):
+        torch.gather(x, 1, at, out=torch.ones(2, 2).double())
+    with pytest.raises(RuntimeError, match="Float but got scalar type Double"):
+        torch.aminmax(x, dim=0, out=(torch.ones(2), torch.ones(2).double()))
+    with pytest.raises(RuntimeError, match="Long but got scalar type Double"):
+        torch.multinomial(x, 1, out=torch.ones(2, 1).double())
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        torch.logcumsumexp(torch.empty(0, 2), 3)

@@ -56,6 +56,7 @@ TS_OP({
           TensorBase whole = op::new_zeros(b.grad, b.shape(0).span());
           b.set(0, op::scatter_add_(whole, b.integer(1), b.tensor(2), b.grad));
         },
+    .exact_out = true,
     .samples = {{"T(5, 4), 0, I([[0, 4, 2], [3, 3, 1]], 5)"},
                 {"T(2, 3), 1, I([[2], [0]], 3)"},
                 {"T(), 0, I(0, 1)"}},

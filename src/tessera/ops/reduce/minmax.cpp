@@ -196,6 +196,7 @@ TS_OP({
       return {op::amin(self, std::span(&dim, 1), c.flag(2)),
               op::amax(self, std::span(&dim, 1), c.flag(2))};
     },
+    .exact_out = true,
     .samples = {{"T(3, 4)"}, {"T(3, 4), dim=0"}, {"T(3, 4), dim=1, keepdim=True"}},
 });
 

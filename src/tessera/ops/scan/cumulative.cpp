@@ -15,9 +15,9 @@ namespace {
 
 // Along a dimension, from its end where `reverse`; in the shape and dtype of `self`.
 TensorBase scanned(const char* kernel, const TensorBase& self, int64_t dim, bool reverse) {
+  const int64_t ints[] = {wrap_dim(dim, self.dim()), reverse};
   TensorBase out = new_empty(self.sizes(), self.dtype(), self.device());
   if (out.numel() == 0) return out;
-  const int64_t ints[] = {wrap_dim(dim, self.dim()), reverse};
   launch(kernel, {&out, 1}, {&self, 1}, ints);
   return out;
 }

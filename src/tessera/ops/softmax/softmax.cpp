@@ -9,7 +9,7 @@ namespace tessera {
 
 namespace {
 
-Outputs along_dim(const Call& c, const char* kernel, double of_one) {
+Outputs along_dim(const Call& c, const char* kernel) {
   const TensorBase& self = c.tensor(0);
   DType dtype = c.dtype(2, self.dtype());
   TS_CHECK_IMPLEMENTED(is_floating(dtype), "\"", c.op.name, "\" not implemented for ", dtype);
@@ -17,8 +17,11 @@ Outputs along_dim(const Call& c, const char* kernel, double of_one) {
   TensorBase in = self.dtype() == dtype ? self : op::_to_dtype(self, dtype);
   TensorBase out = new_empty(self.sizes(), dtype, self.device());
   if (out.numel() == 0 || out.device().is_meta()) return out;
-  if (self.dim() == 0) {
-    fill(out, Scalar(of_one));
+  if (self.dim() == 0) {  // a row of one
+    dim = 0;
+    TensorBase to = alias(out, {1}, {1}, out.storage_offset());
+    TensorBase from = alias(in, {1}, {1}, in.storage_offset());
+    launch(kernel, {&to, 1}, {&from, 1}, {&dim, 1});
     return out;
   }
   launch(kernel, {&out, 1}, {&in, 1}, {&dim, 1});
@@ -49,7 +52,7 @@ TS_OP({
     .example = "torch.softmax(torch.tensor([1.0, 2.0, 3.0]), dim=0)",
     .kind = Kind::kKernel,
     .forms = kFunction | kMethod | kOut,
-    .run = [](const Call& c) { return along_dim(c, "softmax", 1); },
+    .run = [](const Call& c) { return along_dim(c, "softmax"); },
     .saves = "result",
     .backward =
         [](Backward& b) { b.set(0, op::_softmax_backward(b.grad, b.result, b.integer(1))); },
@@ -64,7 +67,7 @@ TS_OP({
     .example = "torch.log_softmax(torch.tensor([1.0, 2.0, 3.0]), dim=0)",
     .kind = Kind::kKernel,
     .forms = kFunction | kMethod | kOut,
-    .run = [](const Call& c) { return along_dim(c, "log_softmax", 0); },
+    .run = [](const Call& c) { return along_dim(c, "log_softmax"); },
     .saves = "result",
     .backward =
         [](Backward& b) { b.set(0, op::_log_softmax_backward(b.grad, b.result, b.integer(1))); },
