@@ -38,6 +38,17 @@ double scaled_i(int n, double x) {
 
 // exp(x) K_nu(x) for x > 0: the integral of exp(-x (cosh t - 1)) cosh(nu t) over t > 0.
 double scaled_k(double nu, double x) {
+  if (x > 40) {
+    // Too steep for the steps of the integral: the expansion for large arguments.
+    double sum = 1, term = 1;
+    for (int k = 1; k < 40; ++k) {
+      const double odd = 2 * k - 1;
+      term *= (4 * nu * nu - odd * odd) / (8 * k * x);
+      sum += term;
+      if (std::fabs(term) < 1e-18) break;
+    }
+    return std::sqrt(kPi / (2 * x)) * sum;
+  }
   constexpr double h = 1.0 / 16;
   double sum = 0.5;
   for (int k = 1; k < 4000; ++k) {
@@ -74,10 +85,12 @@ double i1(double x) { return i1e(x) * std::exp(std::fabs(x)); }
 
 double k0e(double x) {
   if (x == 0) return kInf;
+  if (x > 0 && x < 1e-17) return -std::log(x / 2) - 0.57721566490153286061;  // Euler's constant
   return x < 0 || std::isnan(x) ? kNaN : scaled_k(0, x);
 }
 double k1e(double x) {
   if (x == 0) return kInf;
+  if (x > 0 && x < 1e-17) return 1 / x;
   return x < 0 || std::isnan(x) ? kNaN : scaled_k(1, x);
 }
 double k0(double x) { return k0e(x) * (x > 0 ? std::exp(-x) : 1); }
