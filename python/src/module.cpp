@@ -75,6 +75,7 @@ void fill(nb::module_& m) {
   add_buffers(module);
   add_storage(module);
   add_save(module);
+  add_safetensors(module);
   add_dlpack(module);
   add_comparison(module);
   add_autograd(module);

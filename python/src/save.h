@@ -45,5 +45,6 @@ std::function<TensorBase(const TensorBase&, const std::string&)> place_by(PyObje
 PyObject* to_python(const files::Loaded& file, PyObject* allowed, PyObject* helpers);
 
 void add_save(PyObject* module);
+void add_safetensors(PyObject* module);
 
 }  // namespace tessera::python

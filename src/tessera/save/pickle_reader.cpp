@@ -3,32 +3,11 @@
 #include <algorithm>
 #include <bit>
 
+#include "tessera/save/json_cursor.h"
 #include "tessera/save/little_endian.h"
 #include "tessera/save/opcodes.h"
 
 namespace tessera::files {
-
-namespace {
-
-// UTF-8 without overlong forms; surrogates pass, as Python's pickles have them.
-bool is_utf8(const uint8_t* p, size_t n) {
-  for (const uint8_t* end = p + n; p < end;) {
-    uint8_t c = *p++;
-    if (c < 0x80) continue;
-    int more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;
-    if (c < 0xc2 || c > 0xf4 || end - p < more) return false;
-    uint32_t v = c & (0x3f >> more);
-    for (int i = 0; i < more; ++i) {
-      if ((*p & 0xc0) != 0x80) return false;
-      v = (v << 6) | (*p++ & 0x3f);
-    }
-    constexpr uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-    if (v < least[more] || v > 0x10ffff) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 PickleReader::PickleReader(std::span<const uint8_t> bytes, Graph& graph, std::string file,
                            std::string entry, const AllowedNames* allowed, PickleLimits limits)
@@ -292,7 +271,8 @@ void PickleReader::read_number(uint8_t op) {
 void PickleReader::read_text(size_t n, bool utf8) {
   const uint8_t* p = take(n);
   // Python 2's strings: text where they are ASCII, which is all that state dicts hold.
-  bool fits = utf8 ? is_utf8(p, n) : std::all_of(p, p + n, [](uint8_t c) { return c < 0x80; });
+  bool fits = utf8 ? is_utf8({reinterpret_cast<const char*>(p), n}, true)
+                   : std::all_of(p, p + n, [](uint8_t c) { return c < 0x80; });
   if (!fits) refuse_here(utf8 ? "a string that is not UTF-8" : "a string that is not ASCII");
   push(add_text(ValueKind::kText, {reinterpret_cast<const char*>(p), n}));
 }
