@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = ("mlp_sgd", "cnn_adam", "lstm_rmsprop", "transformer_adamw")
+PROGRAMS = sorted(path.stem for path in HERE.glob("*_*.py"))
 DTYPES = ("float64", "float32")
 
 
