@@ -223,3 +223,15 @@ def test_out_must_have_the_dtype():
         torch.multinomial(x, 1, out=torch.ones(2, 1).double())
     with pytest.raises(IndexError, match="Dimension out of range"):
         torch.logcumsumexp(torch.empty(0, 2), 3)
+
+
+def test_attention_of_rows_that_see_nothing():
+    q, k, v = (torch.randn(1, 3, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    mask = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])
+    y = F.scaled_dot_product_attention(q, k, v, mask)
+    assert not y[0, 1].any()
+    grads = torch.autograd.grad(y.sum(), (q, k, v))
+    assert all(g.isfinite().all() for g in grads) and not grads[0][0, 1].any()
+    assert torch.autograd.gradgradcheck(
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, mask), (q, k, v)
+    )

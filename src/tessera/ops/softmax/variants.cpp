@@ -56,6 +56,10 @@ TS_OP({
                                    std::span(&dim, 1), true);
       return op::where(nothing, Scalar(0.0), p);
     },
+    .saves = "result",
+    // Zeros for rows of zeros, where softmax's own would be NaN.
+    .backward =
+        [](Backward& b) { b.set(0, op::_softmax_backward(b.grad, b.result, b.integer(1))); },
 });
 
 }  // namespace tessera
