@@ -2,6 +2,7 @@
 // there.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -33,13 +34,19 @@ const onednn::Table* open_table() {
 
 bool conv_by_onednn(ConvKind kind, const ConvShape& s, const float* input, const float* weight,
                     const float* bias, const float* output, float* result) noexcept {
-  // Tiny ones are done before it has started.
-  if (s.n * s.o * s.out_points() * s.rows() < 16 * 1024) return false;
+  // Tiny ones are done before it has started, and small ones before a second thread has: where
+  // other programs want the cores too, waiting for it takes the scheduler's time slices.
+  const int64_t products = s.n * s.o * s.out_points() * s.rows();
+  if (products < 16 * 1024) return false;
+  constexpr int64_t kForEachThread = 512 * 1024;
   static const onednn::Table* table = open_table();
   if (!table) return false;
   onednn::Conv c{};
   c.kind = static_cast<int>(kind);
-  c.threads = in_parallel() ? 1 : num_threads();
+  c.threads =
+      in_parallel()
+          ? 1
+          : static_cast<int>(std::clamp<int64_t>(products / kForEachThread, 1, num_threads()));
   c.n = s.n;
   c.c = s.c;
   c.o = s.o;

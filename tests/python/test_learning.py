@@ -33,7 +33,8 @@ def run(program, *arguments, **variables):
 
 @functools.cache
 def losses(name, dtype, fuse):
-    done = run(f"tests/training/{name}.py", dtype, TESSERA_FUSE=fuse)
+    # They are small: more threads would only wait for each other where other programs run.
+    done = run(f"tests/training/{name}.py", dtype, TESSERA_FUSE=fuse, OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr
     return [float(line) for line in done.stdout.splitlines()]
 
