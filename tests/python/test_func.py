@@ -208,3 +208,30 @@ def test_pytree():
         pytree.tree_map(lambda v, w: v, (1, [2]), (3, 4))
     with pytest.raises(ValueError):
         pytree.tree_unflatten([1], spec)
+
+
+def test_batches_of_gradients():
+    a, b, c = inputs(torch)
+    x, y = a.clone().requires_grad_(), b.clone().requires_grad_()
+    out = (x * y).sin()
+    rows = torch.stack([c, a, b, c * 2])
+    got = torch.autograd.grad(out, (x, y), rows, is_grads_batched=True)
+    assert torch.allclose(got[0], rows * (a * b).cos() * b)
+    assert torch.allclose(got[1], rows * (a * b).cos() * a)
+    with pytest.raises(ValueError, match="same size"):
+        torch.autograd.grad((out, x * 2), x, (rows, rows[:2]), is_grads_batched=True)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_gradients_of_convolutions_as_functions(n):
+    from tessera.nn import grad
+
+    torch.manual_seed(n)
+    x = torch.randn(2, 4, *[5] * n, dtype=torch.float64, requires_grad=True)
+    w = torch.randn(6, 2, *[3] * n, dtype=torch.float64, requires_grad=True)
+    y = getattr(nn.functional, f"conv{n}d")(x, w, stride=2, padding=1, groups=2)
+    g = torch.randn_like(y)
+    of_x, of_w = torch.autograd.grad(y, (x, w), g)
+    options = dict(stride=2, padding=1, groups=2)
+    assert torch.allclose(getattr(grad, f"conv{n}d_input")(x.shape, w, g, **options), of_x)
+    assert torch.allclose(getattr(grad, f"conv{n}d_weight")(x, w.shape, g, **options), of_w)

@@ -42,9 +42,11 @@ def grad(
     materialize_grads=False,
 ):
     """The gradients of the sum of outputs with respect to inputs."""
-    if is_grads_batched:
-        raise NotImplementedError("grad(is_grads_batched=True) is not implemented in Tessera yet")
     inputs = (inputs,) if isinstance(inputs, _C.Tensor) else tuple(inputs)
+    if is_grads_batched:
+        return _batched_grad(
+            outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads
+        )
     found = _C._grad(
         outputs,
         inputs,
@@ -57,6 +59,44 @@ def grad(
         zeros = _C.ops["zeros_like"]
         found = tuple(zeros(x) if g is None else g for g, x in zip(found, inputs))
     return found
+
+
+def _batched_grad(outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads):
+    """The gradients for each element of a batch of grad_outputs, stacked."""
+    batches = (grad_outputs,) if isinstance(grad_outputs, _C.Tensor) else tuple(grad_outputs)
+    sizes = {len(g) for g in batches if g is not None}
+    if len(sizes) != 1:
+        raise ValueError(
+            "grad(is_grads_batched=True): grad_outputs have to have the same size in their first "
+            f"dimension, got {sorted(sizes)}"
+        )
+    rows = [
+        grad(
+            outputs,
+            inputs,
+            [None if g is None else g[i] for g in batches],
+            retain_graph=True,
+            create_graph=create_graph,
+            allow_unused=allow_unused,
+            materialize_grads=materialize_grads,
+        )
+        for i in range(sizes.pop())
+    ]
+    stack = _C.ops["stack"]
+    return tuple(None if column[0] is None else stack(column) for column in zip(*rows))
+
+
+class set_multithreading_enabled:
+    """Accepted as a context and a call: backward runs in the thread that calls it."""
+
+    def __init__(self, mode):
+        self.mode = mode
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        pass
 
 
 __getattr__ = module_getattr(__name__)
