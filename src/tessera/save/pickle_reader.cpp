@@ -390,8 +390,20 @@ void PickleReader::build() {
                     kind == ValueKind::kTensor;
   if (!attributes && kind != ValueKind::kObject)
     refuse_here(cat("BUILD on ", kind_name(kind), "; only OrderedDicts and parameters have it"));
-  if (attributes && graph_[state].kind != ValueKind::kDict)
-    refuse_here(cat("BUILD with ", kind_name(graph_[state].kind), ", not with a dict"));
+  if (attributes) check_attributes(state);
+  set_state(target, state);
+}
+
+void PickleReader::check_attributes(Id state) const {
+  if (graph_[state].kind != ValueKind::kDict)
+    refuse_here(cat("attributes in ", kind_name(graph_[state].kind), ", not in a dict"));
+  const std::vector<Id>& items = graph_.items(state);
+  for (size_t i = 0; i + 1 < items.size(); i += 2)
+    if (!graph_.is_text(items[i]) || graph_.text(items[i]).starts_with("__"))
+      refuse_here("an attribute that is not named as attributes are, or begins with __");
+}
+
+void PickleReader::set_state(Id target, Id state) {
   graph_.changes.push_back(
       {Change::What::kState, target, static_cast<uint32_t>(graph_.nodes.size()), state, state + 1});
 }

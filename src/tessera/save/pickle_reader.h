@@ -95,6 +95,8 @@ class PickleReader {
   void charge(size_t items);
   void grow(Id target, size_t from, Change::What what);
   void check_key(Id key);
+  void check_attributes(Id state) const;
+  void set_state(Id target, Id state);
   void push(Id id);
   Id pop();
   Id top() const;

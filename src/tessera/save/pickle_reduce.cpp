@@ -2,6 +2,7 @@
 // of the graph. Nothing is called.
 #include <algorithm>
 
+#include "tessera/base/device.h"
 #include "tessera/save/pickle_reader.h"
 
 namespace tessera::files {
@@ -169,6 +170,12 @@ class Reducer {
     count(1, 2, "torch.device()");
     need(0, ValueKind::kText, "torch.device()");
     if (args_.size() == 2) need(1, ValueKind::kInt, "torch.device()");
+    std::string text(g_.text(args_[0]).substr(0, 100));
+    try {
+      parse_device(text);
+    } catch (const Error& e) {
+      bad(e.what());
+    }
     return r_.add_list(ValueKind::kDevice, args_, true);
   }
 
@@ -267,18 +274,14 @@ class Reducer {
     need(0, ValueKind::kTensor, who);
     bool requires_grad = flag(1, who);
     no_hooks(2, who);
-    if (with_state) need(3, ValueKind::kDict, who);
+    if (with_state) r_.check_attributes(args_[3]);
     TensorInfo info = g_.tensors[g_[args_[0]].link];
     info.requires_grad = requires_grad;
     check_gradient(info);
     Id made = r_.add_list(ValueKind::kParameter, {args_[0]}, true);
     g_.nodes[made].number = requires_grad;
-    if (with_state) state_of(made, args_[3]);
+    if (with_state) r_.set_state(made, args_[3]);
     return made;
-  }
-  void state_of(Id target, Id state) {
-    g_.changes.push_back(
-        {Change::What::kState, target, static_cast<uint32_t>(g_.nodes.size()), state, state + 1});
   }
 
   // A tensor with attributes: function, class, its arguments, state. Subclasses are not data.
@@ -295,10 +298,10 @@ class Reducer {
     if ((g_.text(args_[1]) == "Parameter") != is_parameter)
       bad("_rebuild_from_type_v2() of another class than its function makes");
     Id state = args_[3];
-    if (g_[state].kind != ValueKind::kDict) bad("a tensor's attributes have to be a dict");
+    r_.check_attributes(state);
     std::vector<Id> inner = g_.items(args_[2]);
     Id made = Reducer(r_, inner).run(f);
-    state_of(made, state);
+    r_.set_state(made, state);
     return made;
   }
 
