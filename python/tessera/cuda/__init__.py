@@ -28,6 +28,7 @@ from ._memory import (
     memory_allocated,
     memory_reserved,
     memory_stats,
+    memory_summary,
     reset_max_memory_allocated,
     reset_peak_memory_stats,
     set_per_process_memory_fraction,

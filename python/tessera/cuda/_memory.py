@@ -1,7 +1,7 @@
 """Device memory: how much, and since when."""
 
 from .. import _C
-from ._device import index_of
+from ._device import current_device, index_of
 
 
 def memory_allocated(device=None):
@@ -54,3 +54,41 @@ def memory_stats(device=None):
         "num_alloc_retries": retries,
         "num_ooms": ooms,
     }
+
+
+def _readable(size):
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 8192 or unit == "GiB":
+            return f"{int(size)} {unit}"
+        size /= 1024
+
+
+def memory_summary(device=None, abbreviated=False):
+    """What memory_stats() says, as a table to print."""
+    index = index_of(device)
+    index = current_device() if index < 0 else index
+    stats = memory_stats(index)
+    free, total = mem_get_info(index)
+    rows = [
+        ("Metric", "Cur Usage", "Peak Usage"),
+        *(
+            (name, _readable(stats[f"{key}.current"]), _readable(stats[f"{key}.peak"]))
+            for name, key in (
+                ("Allocated memory", "allocated_bytes.all"),
+                ("GPU reserved memory", "reserved_bytes.all"),
+            )
+        ),
+        ("Free on the device", _readable(free), f"of {_readable(total)}"),
+    ]
+    rule = "|" + "=" * 59 + "|"
+    lines = [
+        rule,
+        "|" + f"  CUDA memory summary, device ID {index}".ljust(59) + "|",
+        f"|  CUDA OOMs: {stats['num_ooms']:<12}|  cudaMalloc retries: "
+        f"{stats['num_alloc_retries']}".ljust(60)
+        + "|",
+        rule,
+    ]
+    for name, *values in rows:
+        lines.append(f"| {name:<21} |" + "|".join(f" {value:>15} " for value in values) + "|")
+    return "\n".join([*lines, rule, ""])
