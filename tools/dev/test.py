@@ -2,8 +2,8 @@
 """Builds, then runs every check and test; the last line is `N passed, M failed`.
 
 Run it through `./dev test`. Words name the sections to run (a section runs if its name starts with
-one): format, lint, c++, python, conformance, examples, random; with --full also asan, tsan,
-random-long.
+one): format, lint, c++, python, conformance, examples, random; with --full also kills, asan,
+tsan, random-long.
 `-k WORD` narrows the C++ and the Python tests to those whose names contain the word.
 """
 
@@ -265,6 +265,8 @@ def full(runner: Runner) -> None:
         "TSAN_OPTIONS": f"halt_on_error=0:suppressions={suppressions}",
         "OPENBLAS_NUM_THREADS": "1",
     }
+    if not word:
+        runner.section("kills", lambda: python_tests("killed", {"TESSERA_FULL": "1"}))
     for preset, env, wrap in (
         ("asan", asan, []),
         ("tsan", tsan, without_randomised_addresses()),

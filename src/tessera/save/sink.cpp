@@ -110,9 +110,11 @@ void AtomicFile::open_beside() {
     if (fd_ < 0)
       raise_system(path_, "cannot save to",
                    cat(" (a new file has to be made in the directory '", directory, "')"));
-    // Between the two calls another saver may have taken it for a dead one's.
+    // Between the two calls another saver may have taken it for a dead one's. A file system without
+    // locks has nobody who sweeps.
     struct stat info;
-    if (flock(fd_, LOCK_EX | LOCK_NB) == 0 && fstat(fd_, &info) == 0 && info.st_nlink == 1) return;
+    bool ours = flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    if (ours && (fstat(fd_, &info) != 0 || info.st_nlink != 0)) return;
     close(fd_);
     unlink(temporary_.c_str());
   }
