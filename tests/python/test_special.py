@@ -35,6 +35,13 @@ def test_where_the_expansion_begins(x):
     assert product * x == pytest.approx(1, rel=1e-14)
 
 
+def test_zeta_far_out():
+    assert at(lambda x: S.zeta(x, 1.0), math.inf) == 1
+    assert at(lambda x: torch.polygamma(1, x), math.inf) == 0
+    assert at(lambda x: torch.polygamma(1, x), 1e200) == pytest.approx(1e-200)
+    assert at(lambda x: torch.polygamma(3, x), 1e90) == pytest.approx(2e-270)
+
+
 def test_bessel_functions_of_tiny_numbers():
     for x in (1e-12, 1e-20, 1e-300):
         euler = 0.5772156649015329

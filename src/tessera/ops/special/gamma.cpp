@@ -65,8 +65,9 @@ double zeta(double s, double q) {
     if (++direct > 12 && std::fabs(term) < 1e-17 * std::fabs(sum) && at > 0) return sum;
     if (direct > 100000) break;
   }
+  if (std::isinf(s)) return sum;
   double tail = std::pow(at, -s);
-  sum += at * tail / (s - 1) + 0.5 * tail;
+  sum += std::pow(at, 1 - s) / (s - 1) + 0.5 * tail;
   double factor = s * tail / at;
   for (int k = 0; k < 10; ++k) {
     double term = kBernoulli[k] * factor;
