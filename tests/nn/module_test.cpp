@@ -18,7 +18,7 @@ struct Block : nn::Module {
 struct Net : nn::Module {
   Block block = register_module("block", Block());
   nn::Sequential head =
-      register_module("head", nn::Sequential(nn::ReLU(), nn::Linear(4, 2, {.bias = false})));
+      register_module("head", nn::Sequential{nn::ReLU(), nn::Linear(4, 2, {.bias = false})});
   Tensor forward(const Tensor& x) override { return head(block(x)); }
 };
 
@@ -107,7 +107,7 @@ TEST(ModuleTest, SavesToAFile) {
 }
 
 TEST(ModuleTest, RefusesStateThatDoesNotFit) {
-  nn::Sequential net(nn::Linear(3, 4), nn::Linear(4, 2));
+  nn::Sequential net{nn::Linear(3, 4), nn::Linear(4, 2)};
   nn::StateDict state = net.state_dict();
   state[0].second = zeros({4, 5});
   state[1].first = "0.offset";
@@ -146,7 +146,7 @@ TEST(ModuleTest, PrintsAsPyTorchDoes) {
             "    (1): Linear(in_features=4, out_features=2, bias=False)\n"
             "  )\n"
             ")");
-  EXPECT_EQ(nn::ModuleList(nn::Tanh(), nn::Tanh(), nn::GELU()).repr(),
+  EXPECT_EQ((nn::ModuleList{nn::Tanh(), nn::Tanh(), nn::GELU()}).repr(),
             "ModuleList(\n  (0-1): 2 x Tanh()\n  (2): GELU(approximate='none')\n)");
 }
 
@@ -225,13 +225,13 @@ TEST(ModuleTest, BuffersThatAreNotSaved) {
 }
 
 TEST(ModuleTest, Containers) {
-  nn::Sequential named({{"a", nn::Linear(2, 3)}, {"act", nn::Tanh()}});
+  nn::Sequential named{{"a", nn::Linear(2, 3)}, {"act", nn::Tanh()}};
   EXPECT_EQ(names(named.named_parameters()), (Names{"a.weight", "a.bias"}));
   named.append("b", nn::Linear(3, 1));
   EXPECT_EQ(named(sample({4, 2})).sizes(), (Dims{4, 1}));
   EXPECT_EQ(named.at<nn::Linear>(-1).out_features, 1);
   EXPECT_ERROR(named[3], kIndex, "index 3 is out of range");
-  nn::ModuleDict dict({{"x", nn::Linear(1, 1)}});
+  nn::ModuleDict dict{{"x", nn::Linear(1, 1)}};
   dict.insert("y", nn::ReLU());
   EXPECT_TRUE(dict.contains("y"));
   EXPECT_EQ(dict.keys(), (Names{"x", "y"}));

@@ -16,6 +16,9 @@ std::string indented(std::string text) {
 }
 }  // namespace
 
+Sequential::Sequential(std::initializer_list<AnyModule> modules) {
+  for (const AnyModule& one : modules) append(one);
+}
 Sequential::Sequential(std::initializer_list<NamedModule> modules) {
   for (const NamedModule& one : modules) add_module(one.first, one.second);
 }
@@ -35,6 +38,9 @@ Tensor Sequential::forward(const Tensor& input) {
   return x;
 }
 
+ModuleList::ModuleList(std::initializer_list<AnyModule> modules) {
+  for (const AnyModule& one : modules) append(one);
+}
 ModuleList& ModuleList::append(AnyModule module) {
   add_module(std::to_string(size()), std::move(module));
   return *this;

@@ -8,12 +8,11 @@ namespace tessera::nn {
 class Sequential : public Module {
  public:
   Sequential() = default;
-  template <std::derived_from<Module>... M>
-  explicit Sequential(M... modules) {
-    (append(std::move(modules)), ...);
-  }
-  // Sequential({{"conv", nn::Conv2d(1, 8, 3)}, {"relu", nn::ReLU()}})
-  explicit Sequential(std::initializer_list<NamedModule> modules);
+  // In braces, so that layers are made, and their first values drawn, in the order of the text:
+  //   nn::Sequential{nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 2)}
+  //   nn::Sequential{{"conv", nn::Conv2d(1, 8, 3)}, {"relu", nn::ReLU()}}
+  Sequential(std::initializer_list<AnyModule> modules);
+  Sequential(std::initializer_list<NamedModule> modules);
 
   Sequential& append(AnyModule module);
   Sequential& append(std::string name, AnyModule module);
@@ -33,10 +32,7 @@ class Sequential : public Module {
 class ModuleList : public Module {
  public:
   ModuleList() = default;
-  template <std::derived_from<Module>... M>
-  explicit ModuleList(M... modules) {
-    (append(std::move(modules)), ...);
-  }
+  ModuleList(std::initializer_list<AnyModule> modules);
 
   ModuleList& append(AnyModule module);
   size_t size() const { return children().size(); }
@@ -56,7 +52,7 @@ class ModuleList : public Module {
 class ModuleDict : public Module {
  public:
   ModuleDict() = default;
-  explicit ModuleDict(std::initializer_list<NamedModule> modules);
+  ModuleDict(std::initializer_list<NamedModule> modules);
 
   ModuleDict& insert(std::string name, AnyModule module);
   bool contains(std::string_view name) const;

@@ -21,10 +21,10 @@ Dims own_where_unknown(const Ints& given, const Tensor& input) {
   return size;
 }
 
-Tensor feature_dropout(const Tensor& input, double p, bool training, int without_batch) {
+// A single sample has no batch dimension.
+Tensor feature_dropout(const Tensor& input, double p, bool training, bool single) {
   TS_CHECK_VALUE(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
-  if (input.dim() == without_batch)
-    return Tensor(op::feature_dropout(input.unsqueeze(0), p, training)).squeeze(0);
+  if (single) return Tensor(op::feature_dropout(input.unsqueeze(0), p, training)).squeeze(0);
   return Tensor(op::feature_dropout(input, p, training));
 }
 
@@ -41,14 +41,14 @@ Tensor dropout(const Tensor& input, double p, bool training) {
 Tensor dropout1d(const Tensor& input, double p, bool training) {
   TS_CHECK(input.dim() == 2 || input.dim() == 3,
            "dropout1d: Expected 2D or 3D input, but received a ", input.dim(), "D input.");
-  return feature_dropout(input, p, training, 2);
+  return feature_dropout(input, p, training, input.dim() == 2);
 }
 Tensor dropout2d(const Tensor& input, double p, bool training) {
   // PyTorch takes three dimensions for a batch of sequences here.
-  return feature_dropout(input, p, training, -1);
+  return feature_dropout(input, p, training, false);
 }
 Tensor dropout3d(const Tensor& input, double p, bool training) {
-  return feature_dropout(input, p, training, 4);
+  return feature_dropout(input, p, training, input.dim() != 5);
 }
 
 std::tuple<Tensor, Tensor> adaptive_max_pool_with_indices(int n, const Tensor& input,

@@ -54,6 +54,7 @@ using tessera::l1_loss;
 using tessera::layer_norm;
 using tessera::leaky_relu;
 using tessera::linear;
+using tessera::local_response_norm;
 using tessera::log_softmax;
 using tessera::logsigmoid;
 using tessera::margin_ranking_loss;

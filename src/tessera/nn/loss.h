@@ -106,8 +106,7 @@ class HingeEmbeddingLoss : public Loss {
   double margin;
 };
 
-// ---- with weights, which are buffers
-// ---------------------------------------------------------------
+// ---- with weights, which are buffers ----------------------------------------------------------
 
 class WeightedLoss : public Loss {
  public:
@@ -196,8 +195,7 @@ class MultiMarginLoss : public WeightedLoss {
   double margin;
 };
 
-// ---- of three tensors and more
-// ----------------------------------------------------------------------
+// ---- of three tensors and more ----------------------------------------------------------------
 
 class Loss3 : public Module {
  public:

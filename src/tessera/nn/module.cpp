@@ -68,8 +68,7 @@ Tensor Module::forward(const Tensor&) {
         cat("Module [", name(), "] has no \"forward\" function that takes one tensor"));
 }
 
-// ---- registering
-// ----------------------------------------------------------------------------------
+// ---- registering ------------------------------------------------------------------------------
 
 Tensor Module::register_parameter(std::string name, Tensor parameter, bool requires_grad) {
   check_name("parameter", name,
@@ -108,8 +107,7 @@ Tensor& Module::parameter_at(size_t i) const { return body_->parameters[i].value
 Tensor& Module::buffer_at(size_t i) const { return body_->buffers[i].value; }
 std::vector<NamedModule>& Module::children() const { return body_->children; }
 
-// ---- walking
-// --------------------------------------------------------------------------------------
+// ---- walking ----------------------------------------------------------------------------------
 
 std::vector<NamedModule> Module::named_modules(const std::string& prefix) const {
   std::vector<NamedModule> found;
@@ -197,8 +195,7 @@ Tensor Module::get_buffer(std::string_view path) const {
   return get_submodule(path.substr(0, dot))->get_buffer(path.substr(dot + 1));
 }
 
-// ---- modes
-// ----------------------------------------------------------------------------------------
+// ---- modes ------------------------------------------------------------------------------------
 
 bool Module::is_training() const { return body_->training; }
 
@@ -231,8 +228,7 @@ Module& Module::apply(const std::function<void(Module&)>& fn) {
   return *this;
 }
 
-// ---- moving
-// ---------------------------------------------------------------------------------------
+// ---- moving -----------------------------------------------------------------------------------
 
 void Module::convert(const std::function<Tensor(const Tensor&)>& fn) {
   autograd::GradMode off(false);
@@ -282,8 +278,7 @@ Module& Module::cuda(int index) {
   return to(Device{DeviceType::kCUDA, static_cast<int16_t>(index)});
 }
 
-// ---- printing
-// -------------------------------------------------------------------------------------
+// ---- printing ---------------------------------------------------------------------------------
 
 std::string Module::name() const {
   int status = 0;
@@ -308,8 +303,7 @@ std::string Module::repr() const {
 
 std::ostream& operator<<(std::ostream& out, const Module& module) { return out << module.repr(); }
 
-// ---- cloning
-// --------------------------------------------------------------------------------------
+// ---- cloning ----------------------------------------------------------------------------------
 
 Cloning::Cloning() : before_(cloning) { cloning = this; }
 Cloning::~Cloning() { cloning = before_; }

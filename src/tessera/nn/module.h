@@ -77,7 +77,7 @@ class Module {
   virtual Tensor forward(const Tensor& input);
   Tensor operator()(const Tensor& input) { return forward(input); }
 
-  // ---- registering: of a name that is there already, in its place -------------------------------
+  // ---- registering: of a name that is there already, in its place -----------------------------
   Tensor register_parameter(std::string name, Tensor parameter, bool requires_grad = true);
   Tensor register_buffer(std::string name, Tensor buffer, bool persistent = true);
   template <std::derived_from<Module> M>
@@ -87,7 +87,7 @@ class Module {
   }
   void add_module(std::string name, AnyModule module);
 
-  // ---- what is in it: a parent before its children, nothing twice -------------------------------
+  // ---- what is in it: a parent before its children, nothing twice -----------------------------
   std::vector<Tensor> parameters(bool recurse = true) const;
   StateDict named_parameters(const std::string& prefix = "", bool recurse = true) const;
   std::vector<Tensor> buffers(bool recurse = true) const;
@@ -100,13 +100,11 @@ class Module {
   Tensor get_parameter(std::string_view path) const;
   Tensor get_buffer(std::string_view path) const;
 
-  // ---- state
-  // --------------------------------------------------------------------------------------
+  // ---- state ----------------------------------------------------------------------------------
   StateDict state_dict(const std::string& prefix = "") const;
   IncompatibleKeys load_state_dict(const StateDict& state, bool strict = true);
 
-  // ---- modes, moving
-  // ------------------------------------------------------------------------------
+  // ---- modes, moving --------------------------------------------------------------------------
   bool is_training() const;
   Module& train(bool on = true);
   Module& eval() { return train(false); }
@@ -127,8 +125,7 @@ class Module {
   }
   bool is_same(const Module& other) const { return body_ == other.body_; }
 
-  // ---- printing
-  // -----------------------------------------------------------------------------------
+  // ---- printing -------------------------------------------------------------------------------
   virtual std::string name() const;  // of the class
   virtual std::string extra_repr() const { return ""; }
   virtual std::string repr() const;

@@ -1,6 +1,7 @@
 // nn: modules, layers, losses, first values, functions. See docs/guide/cpp.md.
 #pragma once
 #include "tessera/nn/activation.h"
+#include "tessera/nn/adaptive.h"
 #include "tessera/nn/attention.h"
 #include "tessera/nn/container.h"
 #include "tessera/nn/conv.h"

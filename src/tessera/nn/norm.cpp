@@ -116,6 +116,14 @@ std::string RMSNorm::extra_repr() const {
              ", elementwise_affine=", elementwise_affine);
 }
 
+Tensor LocalResponseNorm::forward(const Tensor& input) {
+  return local_response_norm(input, size, options.alpha, options.beta, options.k);
+}
+std::string LocalResponseNorm::extra_repr() const {
+  return cat(size, ", alpha=", py(options.alpha), ", beta=", py(options.beta),
+             ", k=", py(options.k));
+}
+
 GroupNorm::GroupNorm(int64_t groups, int64_t channels, const GroupNormOptions& o)
     : num_groups(groups), num_channels(channels), eps(o.eps), affine(o.affine) {
   TS_CHECK_VALUE(channels % groups == 0, "num_channels (", channels,

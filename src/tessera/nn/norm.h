@@ -118,6 +118,23 @@ class RMSNorm : public Module {
   bool elementwise_affine;
 };
 
+struct LocalResponseNormOptions {
+  double alpha = 1e-4;
+  double beta = 0.75;
+  double k = 1.0;
+};
+// Over neighbouring channels.
+class LocalResponseNorm : public Module {
+ public:
+  explicit LocalResponseNorm(int64_t size, LocalResponseNormOptions options = {})
+      : size(size), options(options) {}
+  Tensor forward(const Tensor& input) override;
+  std::string extra_repr() const override;
+
+  int64_t size;
+  LocalResponseNormOptions options;
+};
+
 struct GroupNormOptions {
   double eps = 1e-5;
   bool affine = true;

@@ -108,6 +108,40 @@ std::string LPPoolNd::extra_repr() const {
          ", stride=" + py_sizes(stride) + ", ceil_mode=" + py(ceil_mode);
 }
 
+FractionalMaxPoolNd::FractionalMaxPoolNd(int n, Ints kernel, const FractionalMaxPoolOptions& o)
+    : kernel_size(each(n, kernel)), output_ratio(o.output_ratio), n_(n) {
+  register_buffer("_random_samples", o.random_samples);
+  std::span<const int64_t> size = o.output_size;
+  std::string kind = cat("FractionalMaxPool", n, "d");
+  TS_CHECK_VALUE(!size.empty() || !output_ratio.empty(), kind,
+                 " requires specifying either an output size, or a pooling ratio");
+  TS_CHECK_VALUE(size.empty() || output_ratio.empty(),
+                 "only one of output_size and output_ratio may be specified");
+  if (!size.empty()) output_size = each(n, size);
+  if (output_ratio.size() == 1) output_ratio.resize(static_cast<size_t>(n), output_ratio[0]);
+  for (double ratio : output_ratio)
+    TS_CHECK_VALUE(ratio > 0 && ratio < 1, "output_ratio must be between 0 and 1 (got ", py(ratio),
+                   ")");
+}
+
+std::tuple<Tensor, Tensor> FractionalMaxPoolNd::forward_with_indices(const Tensor& x) {
+  Dims size = output_size;
+  if (size.empty())
+    for (int d = 0; d < n_; ++d)
+      size.push_back(static_cast<int64_t>(static_cast<double>(x.size(d - n_)) *
+                                          output_ratio[static_cast<size_t>(d)]));
+  Tensor samples = buffer_at(0);
+  if (!samples.defined()) {
+    int64_t batch = x.dim() == n_ + 1 ? 1 : x.size(0);
+    samples = rand({batch, x.size(-n_ - 1), n_}, x.dtype(), x.device());
+  }
+  Outputs out = op::_fractional_max_pool(x, kernel_size, size, samples);
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+Tensor FractionalMaxPoolNd::forward(const Tensor& x) {
+  return std::get<0>(forward_with_indices(x));
+}
+
 std::string AdaptivePoolNd::extra_repr() const {
   std::string text = py_sizes(output_size);
   for (size_t at = 0; (at = text.find("-1", at)) != std::string::npos;) text.replace(at, 2, "None");

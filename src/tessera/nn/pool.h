@@ -122,6 +122,29 @@ class AdaptiveAvgPoolNd : public AdaptivePoolNd {
   Tensor forward(const Tensor& input) override;
 };
 
+// One of the two; the size of the result is that, or its share of the input's.
+struct FractionalMaxPoolOptions {
+  Ints output_size = {};
+  std::vector<double> output_ratio = {};  // one, or one for each dimension
+  Tensor random_samples = {};             // in the place of draws
+};
+
+// The largest in windows whose places are drawn.
+class FractionalMaxPoolNd : public Module {
+ public:
+  Tensor forward(const Tensor& input) override;
+  std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
+
+  Dims kernel_size, output_size;
+  std::vector<double> output_ratio;
+
+ protected:
+  FractionalMaxPoolNd(int n, Ints kernel_size, const FractionalMaxPoolOptions& options);
+
+ private:
+  int n_;
+};
+
 #define TS_POOL(Name, Base, Options, n)                          \
   class Name : public Base {                                     \
    public:                                                       \
@@ -137,6 +160,8 @@ TS_POOL(AvgPool3d, AvgPoolNd, AvgPoolOptions, 3)
 TS_POOL(MaxUnpool1d, MaxUnpoolNd, MaxUnpoolOptions, 1)
 TS_POOL(MaxUnpool2d, MaxUnpoolNd, MaxUnpoolOptions, 2)
 TS_POOL(MaxUnpool3d, MaxUnpoolNd, MaxUnpoolOptions, 3)
+TS_POOL(FractionalMaxPool2d, FractionalMaxPoolNd, FractionalMaxPoolOptions, 2)
+TS_POOL(FractionalMaxPool3d, FractionalMaxPoolNd, FractionalMaxPoolOptions, 3)
 #undef TS_POOL
 
 #define TS_POOL(Name, n)                                                        \

@@ -214,8 +214,7 @@ std::tuple<Tensor, LSTMState> LSTM::forward(const Tensor& input, const LSTMState
   return {out, LSTMState{last[0], last[1]}};
 }
 
-// ---- one step
-// ---------------------------------------------------------------------------------------
+// ---- one step ---------------------------------------------------------------------------------
 
 RNNCellBase::RNNCellBase(Mode mode, int64_t input, int64_t hidden, const CellOptions& o)
     : mode(mode), input_size(input), hidden_size(hidden), bias(o.bias) {

@@ -233,8 +233,7 @@ Tensor LBFGS::step(const Closure& closure) {
   return first;
 }
 
-// ---- state
-// ----------------------------------------------------------------------------------------
+// ---- state ------------------------------------------------------------------------------------
 
 StateDict LBFGS::state_dict() const {
   StateDict out = Optimizer::state_dict();

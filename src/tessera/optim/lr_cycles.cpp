@@ -91,8 +91,7 @@ std::vector<double> OneCycleLR::get_lr() {
   return all;
 }
 
-// ---- when a number stops getting better
-// -------------------------------------------------------------
+// ---- when a number stops getting better -------------------------------------------------------
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, ReduceLROnPlateauOptions o)
     : LRScheduler(optimizer, false), o_(std::move(o)) {
@@ -144,8 +143,7 @@ std::vector<std::pair<const char*, double*>> ReduceLROnPlateau::numbers() {
           {"num_bad_epochs", &num_bad_epochs_}};
 }
 
-// ---- one after another
-// ------------------------------------------------------------------------------
+// ---- one after another ------------------------------------------------------------------------
 
 SequentialLR::SequentialLR(Optimizer& optimizer,
                            std::vector<std::shared_ptr<LRScheduler>> schedulers,

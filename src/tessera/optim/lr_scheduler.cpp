@@ -21,8 +21,7 @@ void put(ParamGroup& group, const char* name, double value) {
     group.options.emplace_back(name, value);
 }
 
-// ---- what all share
-// -------------------------------------------------------------------------------
+// ---- what all share ---------------------------------------------------------------------------
 
 LRScheduler::LRScheduler(Optimizer& optimizer, bool remember) : optimizer_(optimizer) {
   for (ParamGroup& group : groups()) {
@@ -90,8 +89,7 @@ void LRScheduler::load_state_dict(const StateDict& given) {
   for (auto& [name, value] : numbers()) *value = number_of(given, name);
 }
 
-// ---- by functions
-// ---------------------------------------------------------------------------------
+// ---- by functions -----------------------------------------------------------------------------
 
 LambdaLR::LambdaLR(Optimizer& optimizer, Schedule lr_lambda)
     : LambdaLR(optimizer, std::vector<Schedule>(optimizer.param_groups().size(), lr_lambda)) {}
@@ -115,8 +113,7 @@ std::vector<double> MultiplicativeLR::get_lr() {
   return last_epoch_ > 0 ? scaled(lambda_(last_epoch_)) : rates();
 }
 
-// ---- steps and powers
-// -----------------------------------------------------------------------------
+// ---- steps and powers -------------------------------------------------------------------------
 
 StepLR::StepLR(Optimizer& optimizer, int64_t step_size, GammaOptions o)
     : LRScheduler(optimizer), step_size_(step_size), gamma_(o.gamma) {
@@ -153,8 +150,7 @@ std::vector<double> ExponentialLR::closed_form() {
   return of_base(std::pow(gamma_, static_cast<double>(last_epoch_)));
 }
 
-// ---- over so many steps
-// ---------------------------------------------------------------------------
+// ---- over so many steps -----------------------------------------------------------------------
 
 ConstantLR::ConstantLR(Optimizer& optimizer, ConstantLROptions o) : LRScheduler(optimizer), o_(o) {
   TS_CHECK_VALUE(o.factor <= 1 && o.factor >= 0,
@@ -207,8 +203,7 @@ std::vector<double> PolynomialLR::closed_form() {
   return of_base(std::pow(left, o_.power));
 }
 
-// ---- along a cosine
-// -------------------------------------------------------------------------------
+// ---- along a cosine ---------------------------------------------------------------------------
 
 CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t T_max, CosineAnnealingOptions o)
     : LRScheduler(optimizer), T_max_(T_max), eta_min_(o.eta_min) {

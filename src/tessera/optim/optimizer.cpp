@@ -103,8 +103,7 @@ Tensor Optimizer::step(const Closure& closure) {
   return loss;
 }
 
-// ---- state
-// ----------------------------------------------------------------------------------------
+// ---- state ------------------------------------------------------------------------------------
 
 StateDict Optimizer::state_dict() const {
   StateDict out;
@@ -166,8 +165,7 @@ void Optimizer::load_state_dict(const StateDict& given) {
   states_ = std::move(states);
 }
 
-// ---- for optimizers
-// -------------------------------------------------------------------------------
+// ---- for optimizers ---------------------------------------------------------------------------
 
 Tensor new_step(double value) {
   DType dtype = default_dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;

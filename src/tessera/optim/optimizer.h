@@ -77,8 +77,11 @@ class Optimizer {
   std::vector<State> states_;  // of all groups' parameters, in order
 };
 
-// ---- for optimizers
-// ---------------------------------------------------------------------------------
+// The state in a file.
+void save(const Optimizer& optimizer, const std::string& path);
+void load(Optimizer& optimizer, const std::string& path);
+
+// ---- for optimizers ---------------------------------------------------------------------------
 
 // A count of steps, as PyTorch keeps it: a number on the CPU.
 Tensor new_step(double value = 0.0);

@@ -20,8 +20,7 @@ void check_usual(double lr, double eps, double weight_decay) {
 
 }  // namespace
 
-// ---- SGD
-// ------------------------------------------------------------------------------------------
+// ---- SGD --------------------------------------------------------------------------------------
 
 SGD::SGD(Groups groups, SGDOptions o)
     : Optimizer(std::move(groups),
@@ -61,8 +60,7 @@ void SGD::step_group(const ParamGroup& group, Work& work) {
     if (!params[fresh].empty()) run(params[fresh], grads[fresh], momenta[fresh], fresh == 1);
 }
 
-// ---- Adam
-// -----------------------------------------------------------------------------------------
+// ---- Adam -------------------------------------------------------------------------------------
 
 Adam::Adam(Groups groups, AdamOptions o)
     : Optimizer(std::move(groups),
@@ -94,8 +92,7 @@ void Adam::step_group(const ParamGroup& group, Work& work) {
                   on(group, "decoupled_weight_decay"), on(group, "maximize"));
 }
 
-// ---- RMSprop
-// --------------------------------------------------------------------------------------
+// ---- RMSprop ----------------------------------------------------------------------------------
 
 RMSprop::RMSprop(Groups groups, RMSpropOptions o)
     : Optimizer(std::move(groups),
@@ -128,8 +125,7 @@ void RMSprop::step_group(const ParamGroup& group, Work& work) {
                      on(group, "maximize"));
 }
 
-// ---- Adagrad
-// --------------------------------------------------------------------------------------
+// ---- Adagrad ----------------------------------------------------------------------------------
 
 Adagrad::Adagrad(Groups groups, AdagradOptions o)
     : Optimizer(std::move(groups),
@@ -155,8 +151,7 @@ void Adagrad::step_group(const ParamGroup& group, Work& work) {
                      group["lr_decay"], group["eps"], group["weight_decay"], on(group, "maximize"));
 }
 
-// ---- Adadelta
-// -------------------------------------------------------------------------------------
+// ---- Adadelta ---------------------------------------------------------------------------------
 
 Adadelta::Adadelta(Groups groups, AdadeltaOptions o)
     : Optimizer(std::move(groups),
@@ -181,8 +176,7 @@ void Adadelta::step_group(const ParamGroup& group, Work& work) {
                       group["rho"], group["eps"], group["weight_decay"], on(group, "maximize"));
 }
 
-// ---- Adamax
-// ---------------------------------------------------------------------------------------
+// ---- Adamax -----------------------------------------------------------------------------------
 
 Adamax::Adamax(Groups groups, AdamaxOptions o)
     : Optimizer(std::move(groups),
@@ -209,8 +203,7 @@ void Adamax::step_group(const ParamGroup& group, Work& work) {
                     on(group, "maximize"));
 }
 
-// ---- NAdam
-// ----------------------------------------------------------------------------------------
+// ---- NAdam ------------------------------------------------------------------------------------
 
 NAdam::NAdam(Groups groups, NAdamOptions o)
     : Optimizer(std::move(groups),
@@ -242,8 +235,7 @@ void NAdam::step_group(const ParamGroup& group, Work& work) {
                    on(group, "maximize"));
 }
 
-// ---- RAdam
-// ----------------------------------------------------------------------------------------
+// ---- RAdam ------------------------------------------------------------------------------------
 
 RAdam::RAdam(Groups groups, RAdamOptions o)
     : Optimizer(std::move(groups),
@@ -271,8 +263,7 @@ void RAdam::step_group(const ParamGroup& group, Work& work) {
                    on(group, "decoupled_weight_decay"), on(group, "maximize"));
 }
 
-// ---- Rprop
-// ----------------------------------------------------------------------------------------
+// ---- Rprop ------------------------------------------------------------------------------------
 
 Rprop::Rprop(Groups groups, RpropOptions o)
     : Optimizer(std::move(groups),
@@ -300,8 +291,7 @@ void Rprop::step_group(const ParamGroup& group, Work& work) {
                    on(group, "maximize"));
 }
 
-// ---- ASGD
-// -----------------------------------------------------------------------------------------
+// ---- ASGD -------------------------------------------------------------------------------------
 
 ASGD::ASGD(Groups groups, ASGDOptions o)
     : Optimizer(std::move(groups),

@@ -155,8 +155,8 @@ TS_OP({
           driver == kGelsd || driver == kGelss ? detached(out[3]) : none(real)};
     },
     .raises_on_data = true,
-    // Wide and with its driver named: the default is another on a GPU, with other results beside the
-    // solution, and residuals have no gradient in the PyTorch that answers.
+    // Wide and with its driver named: the default is another on a GPU, with other results beside
+    // the solution, and residuals have no gradient in the PyTorch that answers.
     .samples = {{"T(2, 3, dtype='float64'), T(2, 2, dtype='float64'), driver='gels'"}},
 });
 

@@ -1,0 +1,91 @@
+#include "nn/faces/faces.h"
+
+#include <cmath>
+#include <cstdio>
+
+namespace tessera::faces {
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
+std::string number(double v) {
+  if (std::isnan(v)) return "NaN";
+  if (std::isinf(v)) return v < 0 ? "-Infinity" : "Infinity";
+  if (v == 0 && std::signbit(v)) return "-0.0";
+  char buf[40];
+  std::snprintf(buf, sizeof buf, "%.17g", v);
+  return buf;
+}
+
+}  // namespace
+
+std::string numbers(const Tensor& t) {
+  if (!t.defined()) return "null";
+  Tensor flat = t.detach().reshape({-1}).to(DType::kFloat64).contiguous();
+  const auto* at = flat.data_ptr<double>();
+  std::string out = "{\"shape\": " + cat(t.sizes()) + ", \"dtype\": \"" + dtype_name(t.dtype()) +
+                    "\", \"values\": [";
+  for (int64_t i = 0; i < flat.numel(); ++i) out += (i ? ", " : "") + number(at[i]);
+  return out + "]}";
+}
+
+std::string named(const StateDict& tensors) {
+  std::string out = "[";
+  for (auto& [name, value] : tensors)
+    out += (out.size() > 1 ? ", [" : "[") + quoted(name) + ", " + numbers(value) + "]";
+  return out + "]";
+}
+
+void line(const char* kind, const char* python, const std::string& rest) {
+  std::printf("{\"kind\": \"%s\", \"python\": %s, %s}\n", kind, quoted(python).c_str(),
+              rest.c_str());
+}
+
+void finish_layer(const char* python, const char* inputs, const nn::Module& module,
+                  const std::string& before, const Outs& outs) {
+  std::string rest = "\"class\": " + quoted(module.name()) + ", \"inputs\": " + quoted(inputs) +
+                     ", \"repr\": " + quoted(module.repr()) + ", \"before\": " + before +
+                     ", \"out\": [";
+  Tensor total;
+  for (size_t i = 0; i < outs.size(); ++i) {
+    rest += (i ? ", " : "") + numbers(outs[i]);
+    if (!outs[i].defined() || !outs[i].requires_grad()) continue;
+    total = total.defined() ? total + outs[i].sum() : outs[i].sum();
+  }
+  StateDict grads;
+  if (total.defined()) {
+    total.backward();
+    for (auto& [name, p] : module.named_parameters()) grads.emplace_back(name, p.grad());
+  }
+  line("layer", python,
+       rest + "], \"grads\": " + named(grads) + ", \"after\": " + named(module.state_dict()));
+}
+
+}  // namespace tessera::faces
+
+int main() {
+  using namespace tessera::faces;
+  linear_layers();
+  activations();
+  convolutions();
+  pools();
+  norms_and_dropouts();
+  paddings_and_shapes();
+  losses();
+  recurrent();
+  attention();
+  first_values();
+  optimizers();
+  schedulers();
+}
