@@ -35,8 +35,8 @@ PYTHON_ONLY = {
 # Base classes of the C++ face, which nobody makes.
 CPP_BASES = set(
     "AdaptiveAvgPoolNd AdaptiveMaxPoolNd AdaptivePoolNd AvgPoolNd BatchNormNd ConvNd "
-    "ConvTransposeNd DropoutBase FractionalMaxPoolNd InstanceNormNd LPPoolNd Loss Loss3 MaxPoolNd MaxUnpoolNd NormBase "
-    "PadNd Pointwise RNNBase RNNCellBase WeightedLoss".split()
+    "ConvTransposeNd DropoutBase FractionalMaxPoolNd InstanceNormNd LPPoolNd Loss Loss3 "
+    "MaxPoolNd MaxUnpoolNd NormBase PadNd Pointwise RNNBase RNNCellBase WeightedLoss".split()
 )
 
 
@@ -173,7 +173,7 @@ def test_scheduler(case):
     assert seen == pytest.approx(case["value"]["values"], rel=1e-14, abs=0)
 
 
-# ---- nothing is left out --------------------------------------------------------------------------
+# ---- nothing is left out ------------------------------------------------------------------------
 
 
 def test_both_faces_have_the_same_layers():
