@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <iostream>
-#include <vector>
 
 using namespace tessera;
 
@@ -25,23 +24,17 @@ double train(Device device) {
   Tensor y = (x.select(1, 0) * 3.0 - x.select(1, 1) * 2.0 + 1.0).unsqueeze(1);
   y += randn({256, 1}).to(device) * 0.01;
 
-  std::vector<Tensor> layers = {randn({2, 16}) * 0.5, zeros({16}), randn({16, 1}) * 0.25,
-                                zeros({1})};
-  std::vector<TensorBase> params;
-  for (Tensor& p : layers) params.push_back(p = p.to(device).requires_grad_());
+  nn::Sequential net{nn::Linear(2, 16), nn::ReLU(), nn::Linear(16, 1)};
+  net.to(device);
+  nn::MSELoss criterion;
+  optim::SGD optimizer(net.parameters(), {.lr = 0.05});
 
   double last = 0;
   for (int step = 0; step <= 200; ++step) {
-    Tensor hidden = relu(x.matmul(layers[0]) + layers[1]);
-    Tensor error = hidden.matmul(layers[2]) + layers[3] - y;
-    Tensor loss = sum(error * error) / 256.0;
+    optimizer.zero_grad();
+    Tensor loss = criterion(net(x), y);
     loss.backward();
-
-    NoGrad guard;
-    std::vector<TensorBase> grads;
-    for (Tensor& p : layers) grads.push_back(p.grad());
-    op::_sgd_step_(params, grads, {}, 0.05);
-    for (Tensor& p : layers) p.zero_grad();
+    optimizer.step();
     if (step % 50 == 0) std::printf("step %3d: loss %.4f\n", step, last = loss.item());
   }
   return last;

@@ -16,7 +16,7 @@ const WorkerInfo* get_worker_info() { return worker_info; }
 // batches, or the errors, into `done_`; the loop takes them from there in order.
 class DataLoader::Pass {
  public:
-  Pass(const DataLoader& loader, int64_t base_seed)
+  explicit Pass(const DataLoader& loader)
       : dataset_(loader.dataset_),
         collate_(loader.options_.collate_fn),
         batch_size_(loader.options_.batch_size),
@@ -24,15 +24,19 @@ class DataLoader::Pass {
         gathers_(!collate_ && dataset_->gathers()) {
     order_ = loader.sampler_->indices();
     if (gathers_) order_ = order_.to(dataset_->index_device());
-    int64_t workers = std::min(loader.options_.num_workers, total_);
-    ahead_ = workers * loader.options_.prefetch_factor;
     grad_ = autograd::grad_enabled();
-    for (int64_t id = 0; id < workers; ++id)
-      threads_.emplace_back([this, info = WorkerInfo{id, loader.options_.num_workers,
-                                                     static_cast<uint64_t>(base_seed + id)}] {
+  }
+
+  void start(const DataLoaderOptions& o, int64_t base_seed) {
+    int64_t workers = std::min(o.num_workers, total_);
+    ahead_ = workers * o.prefetch_factor;
+    for (int64_t id = 0; id < workers; ++id) {
+      WorkerInfo info{id, o.num_workers, static_cast<uint64_t>(base_seed + id)};
+      threads_.emplace_back([this, info] {
         worker_info = &info;
         work();
       });
+    }
   }
 
   ~Pass() {
@@ -140,7 +144,9 @@ int64_t DataLoader::size() const {
 DataLoader::iterator DataLoader::begin() const {
   // Drawn whether or not there are workers: what is drawn afterwards does not depend on them.
   int64_t base_seed = draw_seed(options_.generator);
-  return iterator(std::make_shared<Pass>(*this, base_seed));
+  auto pass = std::make_shared<Pass>(*this);
+  pass->start(options_, base_seed);
+  return iterator(std::move(pass));
 }
 
 DataLoader::iterator::iterator(std::shared_ptr<Pass> pass) : pass_(std::move(pass)) { ++*this; }

@@ -3,14 +3,12 @@
 #include <cmath>
 
 #include "tessera/nn/init.h"
+#include "tessera/nn/sizes.h"
 #include "tessera/nn/text.h"
 
 namespace tessera::nn {
 
 namespace {
-Dims each(int n, std::span<const int64_t> v) {
-  return v.size() == 1 ? Dims(static_cast<size_t>(n), v[0]) : Dims(v);
-}
 bool all(const Dims& dims, int64_t value) {
   for (int64_t d : dims)
     if (d != value) return false;

@@ -2,15 +2,11 @@
 
 #include <cmath>
 
+#include "tessera/nn/sizes.h"
+
 namespace tessera::nn::functional {
 
 namespace {
-
-// One number for all dimensions, or one for each.
-Dims each(const Ints& given, int n) {
-  std::span<const int64_t> v = given;
-  return v.size() == 1 ? Dims(static_cast<size_t>(n), v[0]) : Dims(v);
-}
 
 Dims own_where_unknown(const Ints& given, const Tensor& input) {
   Dims size{std::span<const int64_t>(given)};
@@ -77,9 +73,9 @@ Tensor adaptive_avg_pool(int n, const Tensor& input, Ints output_size) {
 
 Tensor max_unpool(int n, const Tensor& input, const Tensor& indices, Ints kernel_size, Ints stride,
                   Ints padding, Ints output_size) {
-  Dims kernel = each(kernel_size, n), pads = each(padding, n);
+  Dims kernel = each(n, kernel_size), pads = each(n, padding);
   bool own_stride = !std::span<const int64_t>(stride).empty();
-  Dims steps = own_stride ? each(stride, n) : kernel;
+  Dims steps = own_stride ? each(n, stride) : kernel;
   Dims usual;
   for (int d = 0; d < n; ++d)
     usual.push_back((input.size(d - n) - 1) * steps[static_cast<size_t>(d)] +
@@ -104,9 +100,9 @@ Tensor max_unpool(int n, const Tensor& input, const Tensor& indices, Ints kernel
 
 Tensor lp_pool(int n, const Tensor& input, double norm_type, Ints kernel_size, Ints stride,
                bool ceil_mode) {
-  Dims kernel = each(kernel_size, n);
+  Dims kernel = each(n, kernel_size);
   std::optional<std::span<const int64_t>> steps;
-  Dims own = each(stride, n);
+  Dims own = each(n, stride);
   if (!std::span<const int64_t>(stride).empty()) steps = own.span();
   TensorBase powers = op::pow(input, norm_type);
   Dims none{0};
@@ -140,7 +136,7 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& o) {
                    "Input and output must have the same number of spatial dimensions, but got "
                    "input with spatial dimensions of ",
                    Dims(input.sizes().span().subspan(2)), " and output size of ", Dims(size), ".");
-    sizes = each(o.size, n);
+    sizes = each(n, o.size);
   } else {
     TS_CHECK_VALUE(o.scale_factor.size() == 1 || o.scale_factor.size() == count,
                    "Input and scale_factor must have the same number of spatial dimensions, but "

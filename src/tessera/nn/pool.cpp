@@ -1,6 +1,7 @@
 #include "tessera/nn/pool.h"
 
 #include "tessera/nn/functional.h"
+#include "tessera/nn/sizes.h"
 #include "tessera/nn/text.h"
 
 namespace tessera::nn {
@@ -9,9 +10,6 @@ namespace {
 Dims or_kernel(const Ints& stride, const Dims& kernel) {
   std::span<const int64_t> given = stride;
   return given.empty() ? kernel : Dims(given);
-}
-Dims each(int n, std::span<const int64_t> v) {
-  return v.size() == 1 ? Dims(static_cast<size_t>(n), v[0]) : Dims(v);
 }
 Dims dims_of(const Ints& v) { return Dims(std::span<const int64_t>(v)); }
 }  // namespace
