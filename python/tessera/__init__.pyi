@@ -19,6 +19,7 @@ from . import (
     cpu,
     cuda,
     distributed,
+    distributions,
     doctor,
     fft,
     func,

@@ -1,0 +1,3 @@
+"""See gamma."""
+
+from .gamma import Chi2 as Chi2

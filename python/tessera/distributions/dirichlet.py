@@ -1,0 +1,3 @@
+"""See gamma."""
+
+from .gamma import Dirichlet as Dirichlet

@@ -1,0 +1,3 @@
+"""See distribution."""
+
+from .distribution import ExponentialFamily as ExponentialFamily
