@@ -128,6 +128,33 @@ TEST(DataTest, WorkersStopWithTheLoop) {
   for (double n : all_of(data::DataLoader(WhoAmI(), {.num_workers = 2}), 1)) EXPECT_EQ(n, 2);
 }
 
+// Operators in workers, large enough for several threads each, while the loop computes too.
+TEST(DataTest, WorkersComputeWhileTheLoopDoes) {
+  struct Products : data::Dataset {
+    Tensor m = sample({64, 64});
+    data::Sample get(int64_t i) const override {
+      Tensor scaled = m * static_cast<double>(i + 1);
+      return {scaled.matmul(m) + 1.0, tensor(static_cast<double>(i))};
+    }
+    int64_t size() const override { return 120; }
+  } set;
+  Tensor own = sample({200, 200});
+  double expected = value(own.matmul(own).sum());
+  std::vector<double> first = values(set.get(0)[0]);
+  int64_t seen = 0;
+  for (auto [x, i] : data::DataLoader(set, {.batch_size = 3, .num_workers = 3})) {
+    EXPECT_EQ(value(own.matmul(own).sum()), expected);
+    for (int64_t row = 0; row < x.size(0); ++row, ++seen) {
+      EXPECT_EQ(i.at({row}), static_cast<double>(seen));
+      std::vector<double> got = values(x[row]);
+      for (size_t at : {size_t{0}, size_t{777}, got.size() - 1})
+        EXPECT_NEAR(got[at], (first[at] - 1) * static_cast<double>(seen + 1) + 1,
+                    1e-3 * (std::abs(got[at]) + 1));
+    }
+  }
+  EXPECT_EQ(seen, 120);
+}
+
 TEST(DataTest, SubsetsAndConcatenations) {
   data::TensorDataset base(make({5}, {0, 10, 20, 30, 40}));
   data::Subset some(base, {3, 1, 4});

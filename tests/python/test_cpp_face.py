@@ -40,13 +40,17 @@ CPP_BASES = set(
 )
 
 
-def records():
-    if KIND != "cpu" or not PROGRAM.exists():
-        return []
+def run(*arguments):
+    """The program's lines, each a piece of JSON."""
     env = {k: v for k, v in os.environ.items() if k != "TESSERA_VIRTUAL_GPU"}
-    done = subprocess.run([PROGRAM], env=env, capture_output=True, text=True, timeout=120)
+    command = [PROGRAM, *arguments]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def records():
+    return run() if KIND == "cpu" and PROGRAM.exists() else []
 
 
 RECORDS = records()
@@ -171,6 +175,29 @@ def test_scheduler(case):
             scheduler.step()
     seen += scheduler.get_last_lr()
     assert seen == pytest.approx(case["value"]["values"], rel=1e-14, abs=0)
+
+
+def network(seed):
+    torch.manual_seed(seed)
+    layers = {"conv": nn.Conv1d(2, 3, 2), "norm": nn.BatchNorm1d(3), "flat": nn.Flatten()}
+    return nn.Sequential(OrderedDict(layers, fc=nn.Linear(9, 2)))
+
+
+def test_python_reads_what_cpp_saves(tmp_path):
+    run("save", tmp_path / "net.pt")
+    state = torch.load(tmp_path / "net.pt")
+    wanted = network(7).state_dict()
+    assert list(state) == list(wanted)
+    assert all(torch.equal(state[name], wanted[name]) for name in wanted)
+    network(0).load_state_dict(state)
+
+
+def test_cpp_reads_what_python_saves(tmp_path):
+    net = network(3)
+    net(torch.randn(5, 2, 4))
+    torch.save(net.state_dict(), tmp_path / "net.pt")
+    torch.manual_seed(0)
+    assert_same(net.eval()(torch.randn(2, 2, 4)), run("load", tmp_path / "net.pt")[0], "result")
 
 
 # ---- nothing is left out ------------------------------------------------------------------------

@@ -74,7 +74,35 @@ void finish_layer(const char* python, const char* inputs, const nn::Module& modu
 
 }  // namespace tessera::faces
 
-int main() {
+namespace {
+
+// A network of several kinds of layers, with buffers.
+tessera::nn::Sequential network() {
+  using namespace tessera::nn;
+  tessera::manual_seed(7);
+  return Sequential{{"conv", Conv1d(2, 3, 2)},
+                    {"norm", BatchNorm1d(3)},
+                    {"flat", Flatten()},
+                    {"fc", Linear(9, 2)}};
+}
+
+// What a file of Python's, loaded here, computes.
+void loaded(const char* path) {
+  tessera::nn::Sequential net = network();
+  tessera::nn::load(net, path);
+  net.eval();
+  tessera::manual_seed(0);
+  std::printf("%s\n", tessera::faces::numbers(net(tessera::randn({2, 2, 4}))).c_str());
+}
+
+}  // namespace
+
+// Without arguments: all cases. `save FILE`, `load FILE`: a network's state.
+int main(int argc, char** argv) {
+  std::string what = argc == 3 ? argv[1] : "";
+  if (what == "save") tessera::nn::save(network(), argv[2]);
+  if (what == "load") loaded(argv[2]);
+  if (!what.empty()) return 0;
   using namespace tessera::faces;
   linear_layers();
   activations();
