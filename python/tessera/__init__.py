@@ -120,7 +120,13 @@ _FILES = {
     "get_device_module get_file_path",
     "cuda": "Stream Event",
 }
+_FOREACH = (
+    "abs neg sqrt rsqrt reciprocal exp log sign sigmoid tanh trunc round floor ceil erf expm1 add "
+    "sub mul div maximum minimum pow clamp_min clamp_max addcmul addcdiv lerp"
+)
 _LATE = {name: file for file, names in _FILES.items() for name in names.split()}
+_LATE |= {f"_foreach_{op}{end}": "_foreach" for op in _FOREACH.split() for end in ("", "_")}
+_LATE |= {f"_foreach_{op}": "_foreach" for op in ("norm", "max", "copy_", "zero_")}
 __getattr__ = module_getattr(__name__, _LATE)
 
 
