@@ -2,9 +2,10 @@
 (_ops.pyi, _tensor_ops.pyi); here stands what is none."""
 
 import builtins
+import os
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 import numpy
 
@@ -74,8 +75,6 @@ from .func import vmap as vmap
 from .random import fork_rng as fork_rng
 from .random import get_rng_state as get_rng_state
 from .random import set_rng_state as set_rng_state
-from .serialization import load as load
-from .serialization import save as save
 from .storage import TypedStorage as TypedStorage
 from .storage import UntypedStorage as UntypedStorage
 from .torch_version import TorchVersion
@@ -408,6 +407,35 @@ FloatStorage: _LegacyStorageType
 DoubleStorage: _LegacyStorageType
 ComplexFloatStorage: _LegacyStorageType
 ComplexDoubleStorage: _LegacyStorageType
+
+# ---- files ---------------------------------------------------------------------------------------
+
+_Path = str | os.PathLike[str]
+_MapLocation = (
+    Callable[[UntypedStorage, str], UntypedStorage | TypedStorage | None]
+    | _device
+    | str
+    | dict[str, str]
+    | None
+)
+
+def save(
+    obj: Any,
+    f: _Path | IO[bytes],
+    pickle_module: Any = ...,
+    pickle_protocol: builtins.int = 2,
+    _use_new_zipfile_serialization: builtins.bool = True,
+    _disable_byteorder_record: builtins.bool = False,
+) -> None: ...
+def load(
+    f: _Path | IO[bytes],
+    map_location: _MapLocation = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: builtins.bool | None = None,
+    mmap: builtins.bool | None = None,
+    **options: Any,
+) -> Any: ...
 
 # ---- tensors from data ---------------------------------------------------------------------------
 

@@ -126,10 +126,8 @@ class _Storages:
     def persistent_id(self, obj):
         if isinstance(obj, UntypedStorage):
             untyped, dtype, kind = obj, None, UntypedStorage
-        elif isinstance(obj, TypedStorage):
-            untyped, dtype, kind = obj._untyped_storage, obj.dtype, legacy_class(obj.dtype)
         else:
-            return None
+            untyped, dtype, kind = obj._untyped_storage, obj.dtype, legacy_class(obj.dtype)
         if untyped.device.type == "meta":
             raise NotImplementedError("Cannot save a storage on the meta device: it has no data")
         known = self._found.get(untyped._cdata)
@@ -157,8 +155,11 @@ def _pickler(base, storages):
     class Pickler(base):
         dispatch_table = {**copyreg.dispatch_table, layout: _reduce_layout}
 
-        def persistent_id(self, obj):
-            return storages.persistent_id(obj)
+        def persistent_id(self, obj):  # asked for every object: most are neither
+            kind = type(obj)
+            if kind is TypedStorage or kind is UntypedStorage:
+                return storages.persistent_id(obj)
+            return None
 
     return Pickler
 

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
 
 #include "tessera/autograd/node.h"
 #include "tessera/driver/current.h"
@@ -10,6 +13,7 @@ namespace tessera::files {
 namespace {
 
 constexpr uint64_t kMostPickle = 256 << 20;
+constexpr uint64_t kWorthThreads = 32 << 20;
 
 size_t width_of(int64_t type) { return type == kUntyped ? 1 : itemsize(static_cast<DType>(type)); }
 
@@ -46,7 +50,8 @@ std::vector<uint8_t> Archive::pickle() const {
   return zip_.read(*entry);
 }
 
-TensorBase Archive::storage(const std::string& key, int64_t type, int64_t numel) const {
+TensorBase Archive::memory_for(const std::string& key, int64_t type, int64_t numel,
+                               bool& read) const {
   const ZipEntry* entry = zip_.find("data/" + key);
   if (!entry)
     throw Refused(Refused::What::kFormat,
@@ -62,9 +67,53 @@ TensorBase Archive::storage(const std::string& key, int64_t type, int64_t numel)
   if (mmap_ && !swap_ && n && entry->offset % width == 0)
     return from_blob(source_->map() + entry->offset, {n}, {1}, DType::kUInt8, Device{},
                      new std::shared_ptr<Source>(source_), release_source);
-  TensorBase out = new_empty({n}, DType::kUInt8, Device{});
-  zip_.read(*entry, out.raw());
-  if (swap_) swap_bytes(out, type);
+  read = true;
+  return new_empty({n}, DType::kUInt8, Device{});
+}
+
+void Archive::fill(const TensorBase& bytes, const std::string& key, int64_t type) const {
+  zip_.read(*zip_.find("data/" + key), bytes.raw());
+  if (swap_) swap_bytes(bytes, type);
+}
+
+TensorBase Archive::storage(const std::string& key, int64_t type, int64_t numel) const {
+  bool to_read = false;
+  TensorBase out = memory_for(key, type, numel, to_read);
+  if (to_read) fill(out, key, type);
+  return out;
+}
+
+std::vector<TensorBase> Archive::storages(const std::vector<StorageInfo>& all) const {
+  std::vector<TensorBase> out;
+  std::vector<size_t> to_read;
+  uint64_t total = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    bool read = false;
+    out.push_back(memory_for(all[i].key, all[i].type, all[i].numel, read));
+    if (read) to_read.push_back(i);
+    if (read) total += out.back().storage().nbytes;
+  }
+  // One core cannot copy and sum as fast as a disk's cache, or a fast disk, gives.
+  size_t most =
+      total < kWorthThreads ? 1 : std::min<size_t>(std::thread::hardware_concurrency(), 8);
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr problem;
+  auto work = [&] {
+    try {
+      for (size_t k; (k = next.fetch_add(1)) < to_read.size();)
+        fill(out[to_read[k]], all[to_read[k]].key, all[to_read[k]].type);
+    } catch (...) {
+      std::lock_guard lock(mutex);
+      if (!problem) problem = std::current_exception();
+      next = to_read.size();
+    }
+  };
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < std::min(most, to_read.size()); ++i) others.emplace_back(work);
+  work();
+  for (std::thread& t : others) t.join();
+  if (problem) std::rethrow_exception(problem);
   return out;
 }
 
@@ -133,8 +182,7 @@ std::shared_ptr<Loaded> load_values(std::shared_ptr<Source> source, const LoadOp
   size_t at = 0;
   g.root = reader.read(at);
   if (at != g.pickle.size()) reader.refuse_at(at, "bytes behind the pickle's STOP");
-  for (const StorageInfo& s : g.storages)
-    out->storages.push_back(archive.storage(s.key, s.type, s.numel));
+  out->storages = archive.storages(g.storages);
   make_tensors(*out, options);
   return out;
 }

@@ -47,8 +47,14 @@ class Archive {
   // A storage as bytes, in this machine's order; `type` is its DType or kUntyped, `numel` what the
   // pickle says it has.
   TensorBase storage(const std::string& key, int64_t type, int64_t numel) const;
+  // All of them, on several threads where they are large.
+  std::vector<TensorBase> storages(const std::vector<StorageInfo>& all) const;
 
  private:
+  // Checks that the entry is there and has its size; `read` says whether fill() has to follow.
+  TensorBase memory_for(const std::string& key, int64_t type, int64_t numel, bool& read) const;
+  void fill(const TensorBase& bytes, const std::string& key, int64_t type) const;
+
   std::shared_ptr<Source> source_;
   ZipReader zip_;
   bool mmap_;

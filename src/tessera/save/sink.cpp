@@ -20,7 +20,7 @@ namespace tessera::files {
 namespace {
 
 constexpr size_t kBuffer = 1 << 16;
-constexpr size_t kMostPerCall = 1 << 30;  // write(2) takes no more than 2 GiB
+constexpr size_t kStep = 16 << 20;  // the disk gets its work in pieces of this size
 constexpr std::string_view kSuffix = ".tessera-tmp";
 
 std::string directory_of(const std::string& path) {
@@ -142,7 +142,7 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::put(const char* data, size_t n) {
   while (n) {
-    ssize_t done = ::write(fd_, data, std::min(n, kMostPerCall));
+    ssize_t done = ::write(fd_, data, std::min(n, kStep));
     if (done < 0) {
       if (errno == EINTR) continue;
       raise_system(path_, "cannot write to",
@@ -152,6 +152,13 @@ void AtomicFile::put(const char* data, size_t n) {
     data += done;
     n -= static_cast<size_t>(done);
     written_ += static_cast<uint64_t>(done);
+    // The disk writes while we go on; all of it at the end takes longer, and the system slows down
+    // whoever leaves too much for later.
+    if (!temporary_.empty() && written_ - started_ >= kStep) {
+      sync_file_range(fd_, static_cast<off_t>(started_), static_cast<off_t>(written_ - started_),
+                      SYNC_FILE_RANGE_WRITE);
+      started_ = written_;
+    }
   }
 }
 

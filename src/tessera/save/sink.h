@@ -50,6 +50,7 @@ class AtomicFile : public Sink {
   std::string buffer_;
   int fd_ = -1;
   uint64_t written_ = 0;
+  uint64_t started_ = 0;  // up to here the disk was told to begin
 };
 
 }  // namespace tessera::files
