@@ -200,6 +200,51 @@ def test_cpp_reads_what_python_saves(tmp_path):
     assert_same(net.eval()(torch.randn(2, 2, 4)), run("load", tmp_path / "net.pt")[0], "result")
 
 
+OPTIMIZERS = {
+    "SGD": {"lr": 0.1, "momentum": 0.9, "nesterov": True},
+    "AdamW": {"lr": 0.1, "amsgrad": True},
+    "NAdam": {},
+    "Rprop": {"lr": 0.1},
+}
+
+
+def go_on(prefix, name, from_files):
+    """What `cpp_face train` and `resume` do."""
+    net = nn.Linear(3, 2)
+    optimizer = getattr(optim, name)(net.parameters(), **OPTIMIZERS[name])
+    if from_files:
+        net.load_state_dict(torch.load(f"{prefix}.net.pt"))
+        optimizer.load_state_dict(torch.load(f"{prefix}.opt.pt"))
+    torch.manual_seed(0)
+    x = torch.randn(5, 3)
+    losses = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = net(x).pow(2).mean()
+        losses += loss.reshape(1).tolist()
+        loss.backward()
+        optimizer.step()
+    torch.save(net.state_dict(), f"{prefix}.net.pt")
+    torch.save(optimizer.state_dict(), f"{prefix}.opt.pt")
+    return losses
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_goes_on_in_the_other_language(tmp_path, name):
+    here, there = tmp_path / "here", tmp_path / "there"
+
+    def cpp(prefix, what):
+        return [v for line in run(what, prefix, name) for v in line["values"]]
+
+    go_on(here, name, False)
+    for suffix in (".net.pt", ".opt.pt"):
+        (tmp_path / f"there{suffix}").write_bytes((tmp_path / f"here{suffix}").read_bytes())
+    # Python goes on with its own files; C++ with copies, then Python with what C++ wrote.
+    assert go_on(here, name, True) == cpp(there, "resume")
+    assert go_on(here, name, True) == go_on(there, name, True)
+    assert go_on(here, name, True) == cpp(there, "resume")
+
+
 # ---- nothing is left out ------------------------------------------------------------------------
 
 

@@ -1,7 +1,6 @@
 #include "tessera/optim/optimizer.h"
 
 #include "tessera/nn/text.h"
-#include "tessera/save/save.h"
 
 namespace tessera::optim {
 
@@ -185,13 +184,6 @@ void check_betas(double beta1, double beta2) {
 }
 
 Tensor number_tensor(double value) { return Tensor(op::full({}, value, DType::kFloat64)); }
-
-void save(const Optimizer& optimizer, const std::string& path) {
-  tessera::save(optimizer.state_dict(), path);
-}
-void load(Optimizer& optimizer, const std::string& path) {
-  optimizer.load_state_dict(load_state_dict(path, Device{}));
-}
 
 double number_of(const StateDict& state, const std::string& name) {
   const Tensor* found = state.find(name);

@@ -77,7 +77,9 @@ class Optimizer {
   std::vector<State> states_;  // of all groups' parameters, in order
 };
 
-// The state in a file.
+// The state in a file, laid out as Python's optimizers lay it out: they read it, and what
+// torch.save(optimizer.state_dict(), ...) wrote is read here. (Of LBFGS, between C++ programs
+// only.)
 void save(const Optimizer& optimizer, const std::string& path);
 void load(Optimizer& optimizer, const std::string& path);
 

@@ -36,6 +36,16 @@ SaveItem SaveItem::dict(std::vector<std::pair<std::string, SaveItem>> items) {
   return out;
 }
 
+SaveItem SaveItem::numbered(std::vector<std::pair<int64_t, SaveItem>> items) {
+  SaveItem out;
+  out.kind_ = Kind::kNumbered;
+  for (auto& [key, item] : items) {
+    out.numbers_.push_back(key);
+    out.items_.push_back(std::move(item));
+  }
+  return out;
+}
+
 // As deep as the program nested its items.
 struct SaveWalk {
   files::PickleWriter& out;
@@ -63,6 +73,13 @@ struct SaveWalk {
         out.begin_dict(item.kind_ == SaveItem::Kind::kOrdered);
         for (size_t i = 0; i < item.items_.size(); ++i) {
           out.text(item.keys_[i]);
+          walk(item.items_[i]);
+        }
+        return out.end_dict();
+      case SaveItem::Kind::kNumbered:
+        out.begin_dict(false);
+        for (size_t i = 0; i < item.items_.size(); ++i) {
+          out.integer(item.numbers_[i]);
           walk(item.items_[i]);
         }
         return out.end_dict();
@@ -109,6 +126,11 @@ bool SavedValue::is_list() const {
   return k == ValueKind::kList || k == ValueKind::kTuple;
 }
 
+bool SavedValue::is_number() const {
+  ValueKind k = file_->graph[id_].kind;
+  return k == ValueKind::kInt || k == ValueKind::kFloat || k == ValueKind::kBool;
+}
+
 Tensor SavedValue::tensor() const {
   const files::Graph& g = file_->graph;
   if (g[id_].kind == ValueKind::kTensor) return Tensor(file_->tensors[g[id_].link]);
@@ -124,7 +146,8 @@ int64_t SavedValue::integer() const {
 }
 double SavedValue::real() const {
   const files::Node& node = file_->graph[id_];
-  if (node.kind == ValueKind::kInt) return static_cast<double>(node.number);
+  if (node.kind == ValueKind::kInt || node.kind == ValueKind::kBool)
+    return static_cast<double>(node.number);
   if (node.kind != ValueKind::kFloat) not_a("a number");
   return node.real;
 }
@@ -151,7 +174,17 @@ std::optional<uint32_t> SavedValue::find(std::string_view key) const {
       return items[i - 1];
   return std::nullopt;
 }
+std::optional<uint32_t> SavedValue::find(int key) const {
+  if (!is_dict()) not_a("a dict");
+  const std::vector<Id>& items = file_->graph.items(id_);
+  for (size_t i = items.size(); i >= 2; i -= 2) {
+    const files::Node& node = file_->graph[items[i - 2]];
+    if (node.kind == ValueKind::kInt && node.number == key) return items[i - 1];
+  }
+  return std::nullopt;
+}
 bool SavedValue::contains(std::string_view key) const { return find(key).has_value(); }
+bool SavedValue::contains(int key) const { return find(key).has_value(); }
 
 SavedValue SavedValue::operator[](std::string_view key) const {
   std::optional<uint32_t> found = find(key);
@@ -160,6 +193,11 @@ SavedValue SavedValue::operator[](std::string_view key) const {
 }
 
 SavedValue SavedValue::operator[](int index) const {
+  if (is_dict()) {
+    std::optional<uint32_t> found = find(index);
+    TS_CHECK_INDEX(found, "the file's dict has no key ", index);
+    return SavedValue(file_, *found);
+  }
   if (!is_list()) not_a("a list");
   const std::vector<Id>& items = file_->graph.items(id_);
   TS_CHECK_INDEX(index >= 0 && static_cast<size_t>(index) < items.size(), "index ", index,

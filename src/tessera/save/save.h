@@ -36,10 +36,23 @@ class SaveItem {
   SaveItem(const StateDict& tensors);
   static SaveItem list(std::vector<SaveItem> items);
   static SaveItem dict(std::vector<std::pair<std::string, SaveItem>> items);
+  // A dict whose keys are ints.
+  static SaveItem numbered(std::vector<std::pair<int64_t, SaveItem>> items);
 
  private:
   friend struct SaveWalk;
-  enum class Kind : uint8_t { kNone, kTensor, kBool, kInt, kFloat, kText, kList, kDict, kOrdered };
+  enum class Kind : uint8_t {
+    kNone,
+    kTensor,
+    kBool,
+    kInt,
+    kFloat,
+    kText,
+    kList,
+    kDict,
+    kOrdered,
+    kNumbered
+  };
   Kind kind_ = Kind::kNone;
   TensorBase tensor_;
   int64_t integer_ = 0;
@@ -47,6 +60,7 @@ class SaveItem {
   std::string text_;
   std::vector<SaveItem> items_;
   std::vector<std::string> keys_;
+  std::vector<int64_t> numbers_;  // the keys, where they are ints
 };
 
 void save(const SaveItem& item, const std::string& path);
@@ -63,19 +77,21 @@ class SavedValue {
   bool is_none() const;
   bool is_tensor() const;
   bool is_dict() const;
-  bool is_list() const;  // or a tuple
+  bool is_list() const;    // or a tuple
+  bool is_number() const;  // an int, a float or a bool
   Tensor tensor() const;
   int64_t integer() const;
-  double real() const;  // of an int, too
+  double real() const;  // of an int or a bool, too
   bool boolean() const;
   std::string text() const;
 
   // Of a dict or a list.
   size_t size() const;
   bool contains(std::string_view key) const;
+  bool contains(int key) const;  // of a dict with such keys
   SavedValue operator[](std::string_view key) const;
   SavedValue operator[](const char* key) const { return (*this)[std::string_view(key)]; }
-  SavedValue operator[](int index) const;
+  SavedValue operator[](int index) const;  // of a dict: its key
   std::vector<std::string> keys() const;
   // A dict whose values are all tensors.
   StateDict state_dict() const;
@@ -84,6 +100,7 @@ class SavedValue {
   friend SavedValue load(const std::string&, std::optional<Device>);
   SavedValue(std::shared_ptr<files::Loaded> file, uint32_t id) : file_(std::move(file)), id_(id) {}
   std::optional<uint32_t> find(std::string_view key) const;
+  std::optional<uint32_t> find(int key) const;
   [[noreturn]] void not_a(const char* what) const;
 
   std::shared_ptr<files::Loaded> file_;

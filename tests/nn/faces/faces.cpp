@@ -95,13 +95,47 @@ void loaded(const char* path) {
   std::printf("%s\n", tessera::faces::numbers(net(tessera::randn({2, 2, 4}))).c_str());
 }
 
+// Three steps of training from what is in PREFIX.net.pt and PREFIX.opt.pt, or from the start; the
+// losses, and the states in files again.
+template <class Optimizer, class Options>
+void go_on(const std::string& prefix, bool from_files, Options options) {
+  tessera::nn::Linear net(3, 2);
+  Optimizer optimizer(net.parameters(), options);
+  if (from_files) {
+    tessera::nn::load(net, prefix + ".net.pt");
+    tessera::optim::load(optimizer, prefix + ".opt.pt");
+  }
+  tessera::manual_seed(0);
+  tessera::Tensor x = tessera::randn({5, 3});
+  for (int i = 0; i < 3; ++i) {
+    optimizer.zero_grad();
+    tessera::Tensor loss = net(x).pow(2).mean();
+    std::printf("%s\n", tessera::faces::numbers(loss).c_str());
+    loss.backward();
+    optimizer.step();
+  }
+  tessera::nn::save(net, prefix + ".net.pt");
+  tessera::optim::save(optimizer, prefix + ".opt.pt");
+}
+
+void train(const std::string& prefix, const std::string& name, bool from_files) {
+  using namespace tessera::optim;
+  if (name == "SGD")
+    go_on<SGD>(prefix, from_files, SGDOptions{.lr = 0.1, .momentum = 0.9, .nesterov = true});
+  if (name == "AdamW") go_on<AdamW>(prefix, from_files, AdamWOptions{.lr = 0.1, .amsgrad = true});
+  if (name == "NAdam") go_on<NAdam>(prefix, from_files, NAdamOptions{});
+  if (name == "Rprop") go_on<Rprop>(prefix, from_files, RpropOptions{.lr = 0.1});
+}
+
 }  // namespace
 
-// Without arguments: all cases. `save FILE`, `load FILE`: a network's state.
+// Without arguments: all cases. `save FILE`, `load FILE`: a network's state. `train` or `resume`
+// PREFIX OPTIMIZER: a network's and an optimizer's.
 int main(int argc, char** argv) {
-  std::string what = argc == 3 ? argv[1] : "";
+  std::string what = argc >= 3 ? argv[1] : "";
   if (what == "save") tessera::nn::save(network(), argv[2]);
   if (what == "load") loaded(argv[2]);
+  if (argc == 4) train(argv[2], argv[3], what == "resume");
   if (!what.empty()) return 0;
   using namespace tessera::faces;
   linear_layers();
