@@ -380,11 +380,6 @@ def _load_legacy(source, place, pickle_module, options):
         raise RuntimeError("Invalid magic number; corrupt file?")
     if not machine.get("little_endian", True):
         raise RuntimeError("a file of a big-endian machine: load it with weights_only=True")
-    if place is not None:
-        raise RuntimeError(
-            "map_location with a file of PyTorch before 1.6 needs weights_only=True; load it to "
-            "where it was saved and move it"
-        )
     result = unpickler(data, **options).load()
     for key in unpickler(data, **options).load():
         memory, storage, numel = wanted[key]

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import importlib
 import io
 import os
 import pickle
@@ -372,6 +373,13 @@ def test_map_location_on_the_host():
         again(x, map_location=lambda storage, location: torch.ones(2).untyped_storage())
 
 
+def test_map_location_of_older_files():
+    file = RECORDED / "shared.legacy"
+    for place in ("cpu", lambda storage, location: storage, {"cpu": "cpu"}):
+        for weights_only in (True, False):
+            same(CASES["shared"], torch.load(file, place, weights_only=weights_only))
+
+
 def elsewhere(value, place):
     """As if it had been saved on another device."""
     return rewritten(
@@ -483,6 +491,25 @@ def test_names_that_a_file_would_need(tmp_path):
     with torch.serialization.safe_globals([Net, nn.Linear]):
         assert torch.serialization.get_unsafe_globals_in_checkpoint(tmp_path / "x.pt") == []
         assert torch.load(tmp_path / "x.pt")(torch.ones(2)).shape == (3,)
+
+
+def named(full):
+    module, name = full.rsplit(".", 1)
+    return getattr(importlib.import_module(module), name)
+
+
+def test_numpy_in_a_checkpoint():
+    numpy = pytest.importorskip("numpy")
+    value = {"loss": numpy.float64(0.5), "table": numpy.arange(6).reshape(2, 3)}
+    with pytest.raises(pickle.UnpicklingError, match="numpy"):
+        again(value)
+    data = io.BytesIO()
+    torch.save(value, data)
+    names = torch.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data.getvalue()))
+    allowed = [(named(name), name) for name in names]
+    with torch.serialization.safe_globals(allowed):
+        made = torch.load(io.BytesIO(data.getvalue()))
+    assert made["loss"] == 0.5 and made["table"].tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
 def test_the_environment_may_force_either(tmp_path):

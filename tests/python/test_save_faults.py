@@ -139,7 +139,7 @@ static int hit(void) {
     if (!halves && hit()) return -1;                        \
     return ((int(*) parameters)dlsym(RTLD_NEXT, #name))(__VA_ARGS__); \
   }
-FAILS(mkostemps, (char *t, int n, int f), t, n, f)
+FAILS(open, (const char *name, int flags, int mode), name, flags, mode)
 FAILS(fchmod, (int fd, mode_t m), fd, m)
 FAILS(fallocate, (int fd, int m, off_t o, off_t n), fd, m, o, n)
 FAILS(ftruncate, (int fd, off_t n), fd, n)

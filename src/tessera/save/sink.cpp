@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <random>
 #include <string_view>
 #include <utility>
 
@@ -47,7 +48,7 @@ void sweep(const std::string& directory, const std::string& prefix) {
   if (!dir) return;
   while (dirent* entry = readdir(dir)) {
     std::string_view name = entry->d_name;
-    // Exactly what mkstemps makes: prefix, six letters, suffix.
+    // Exactly what open_beside() makes: prefix, six letters, suffix.
     if (name.size() != prefix.size() + 6 + kSuffix.size() || !name.starts_with(prefix) ||
         !name.ends_with(kSuffix))
       continue;
@@ -59,14 +60,14 @@ void sweep(const std::string& directory, const std::string& prefix) {
   closedir(dir);
 }
 
-// What open(2) would give a new file. The mask can only be read by setting it: done once.
-mode_t usual_mode() {
-  static const mode_t mask = [] {
-    mode_t m = umask(077);
-    umask(m);
-    return m;
-  }();
-  return 0666 & ~mask;
+// Six letters that nobody guesses and no other saver has.
+std::string random_letters() {
+  constexpr std::string_view letters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  static std::random_device source;
+  std::string out;
+  for (int i = 0; i < 6; ++i) out += letters[source() % letters.size()];
+  return out;
 }
 
 }  // namespace
@@ -87,7 +88,7 @@ AtomicFile::AtomicFile(const std::string& path, uint64_t expected)
   open_beside();
   try {
     // Whoever could read the old file can read the new one.
-    if (fchmod(fd_, there ? info.st_mode & 07777 : usual_mode()) != 0)
+    if (there && fchmod(fd_, info.st_mode & 07777) != 0)
       raise_system(path_, "cannot set the permissions of");
     if (expected) reserve(expected);
   } catch (...) {
@@ -105,8 +106,9 @@ void AtomicFile::open_beside() {
   }
   sweep(directory, prefix);
   for (int attempt = 0; attempt < 100; ++attempt) {
-    temporary_ = cat(directory, "/", prefix, "XXXXXX", kSuffix);
-    fd_ = mkostemps(temporary_.data(), static_cast<int>(kSuffix.size()), O_CLOEXEC);
+    temporary_ = cat(directory, "/", prefix, random_letters(), kSuffix);
+    fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd_ < 0 && errno == EEXIST) continue;
     if (fd_ < 0)
       raise_system(path_, "cannot save to",
                    cat(" (a new file has to be made in the directory '", directory, "')"));
