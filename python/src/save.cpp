@@ -108,6 +108,17 @@ files::AllowedNames read_allowed(PyObject* allowed) {
   return out;
 }
 
+files::ModuleMoves read_moves(PyObject* moved) {
+  files::ModuleMoves out;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(moved, &at, &key, &value);) {
+    const char *from = PyUnicode_AsUTF8(key), *to = PyUnicode_AsUTF8(value);
+    if (!from || !to) throw PythonError{};
+    out.emplace(from, to);
+  }
+  return out;
+}
+
 }  // namespace
 
 void write_to(PyObject* target, uint64_t expected,
@@ -187,15 +198,14 @@ PyObject* unknown(PyObject*, PyObject* args) {
 
 PyObject* save(PyObject*, PyObject* args) {
   return guarded_file([&]() -> PyObject* {
-    PyObject *target, *pickle, *list;
-    int rename;
-    if (!PyArg_ParseTuple(args, "OSO!p:_save", &target, &pickle, &PyList_Type, &list, &rename))
+    PyObject *target, *pickle, *list, *moved;
+    if (!PyArg_ParseTuple(args, "OSO!O:_save", &target, &pickle, &PyList_Type, &list, &moved))
       throw PythonError{};
     std::vector<TensorBase> storages;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
       storages.push_back(unwrap_checked(PyList_GET_ITEM(list, i), "_save(): storage"));
     std::string text(PyBytes_AS_STRING(pickle), static_cast<size_t>(PyBytes_GET_SIZE(pickle)));
-    if (rename) text = files::rename_modules(text);
+    if (moved != Py_None) text = files::rename_modules(text, read_moves(moved));
     write_to(target, files::archive_bytes("0123456789", text, storages),
              [&](files::Sink& sink, const std::string& path) {
                files::write_archive(sink, files::folder_for(path), text, storages);

@@ -18,6 +18,18 @@ from .storage import TypedStorage, UntypedStorage, legacy_class, storage_of
 
 DEFAULT_PROTOCOL = 2
 _safe = []
+# Classes that PyTorch has in another file than we have: a module, or a class, and PyTorch's module.
+_MOVED = {
+    "tessera.nn.modules.attention": "torch.nn.modules.activation",
+    "tessera.nn.modules.lazy_conv": "torch.nn.modules.conv",
+    "tessera.nn.modules.param_container": "torch.nn.modules.container",
+    "tessera.nn.modules.rnn_cells": "torch.nn.modules.rnn",
+    "tessera.optim.adam.AdamW": "torch.optim.adamw",
+    "tessera.optim.lr_scheduler.combined": "torch.optim.lr_scheduler",
+    "tessera.optim.lr_scheduler.cycles": "torch.optim.lr_scheduler",
+    "tessera.optim.lr_scheduler.plateau": "torch.optim.lr_scheduler",
+    "tessera.optim.lr_scheduler.simple": "torch.optim.lr_scheduler",
+}
 
 
 class LoadEndianness(Enum):
@@ -87,12 +99,19 @@ def _allowed():
         else:
             name = f"{item.__module__}.{item.__qualname__}"
         names[name] = item
-        head, dot, rest = name.partition(".")
-        if head == "tessera":
-            names["torch" + dot + rest] = item
-        if head == "builtins":  # as protocol 2 writes it
+        module, dot, rest = name.rpartition(".")
+        names[_torch_module(module, rest) + dot + rest] = item
+        if module == "builtins":  # as protocol 2 writes it
             names["__builtin__" + dot + rest] = item
     return names
+
+
+def _torch_module(module, name):
+    """Where PyTorch has a class of ours; other modules as they are."""
+    moved = _MOVED.get(f"{module}.{name}") or _MOVED.get(module)
+    if moved is None and (module == "tessera" or module.startswith("tessera.")):
+        moved = "torch" + module.removeprefix("tessera")
+    return moved or module
 
 
 def get_unsafe_globals_in_checkpoint(f):
@@ -172,7 +191,7 @@ class _RenamingPickler(pickle._Pickler):
         module = pickle.whichmodule(obj, qualified)
         if module != "tessera" and not module.startswith("tessera."):
             return super().save_global(obj, name)
-        self.save("torch" + module.removeprefix("tessera"))
+        self.save(_torch_module(module, qualified))
         self.save(qualified)
         self.write(pickle.STACK_GLOBAL)
         self.memoize(obj)
@@ -211,7 +230,7 @@ def save(
         base = _RenamingPickler
     _pickler(base, storages)(data, protocol=pickle_protocol).dump(obj)
     target = os.fsdecode(f) if isinstance(f, (str, os.PathLike)) else f
-    _C._save(target, data.getvalue(), storages.memory, by_core)
+    _C._save(target, data.getvalue(), storages.memory, _MOVED if by_core else None)
 
 
 # ---- loading ---------------------------------------------------------------------------------

@@ -173,6 +173,35 @@ def test_protocols_name_pytorch(protocol):
             torch.load(io.BytesIO(data.getvalue()))
 
 
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_classes_are_where_pytorch_has_them(protocol):
+    """A whole module names its classes by PyTorch's files, and those lead back to ours."""
+    layers = (
+        nn.MultiheadAttention(4, 2),
+        nn.GRUCell(2, 3),
+        nn.LazyConv1d(2, 3),
+        nn.ParameterList([torch.ones(2)]),
+        torch.optim.AdamW([torch.ones(2)]),
+        torch.optim.lr_scheduler.StepLR(torch.optim.SGD([torch.ones(1)], lr=0.1), 3),
+    )
+    data = io.BytesIO()
+    torch.save(layers, data, pickle_protocol=protocol)
+    text = data.getvalue()
+    for module in ("activation", "rnn", "conv", "container"):
+        assert b"torch.nn.modules." + module.encode() in text
+    for ours in (
+        b"tessera",
+        b"attention",
+        b"rnn_cells",
+        b"lazy_conv",
+        b"param_container",
+        b"simple",
+    ):
+        assert ours not in text
+    made = torch.load(io.BytesIO(text), weights_only=False)
+    assert [type(m) for m in made] == [type(m) for m in layers]
+
+
 def test_text_that_looks_like_a_module_is_not_renamed():
     value = {"ctessera\nx": "tessera.nn", "b": b"ctessera\n", "n": "ctessera._utils\n_f\n"}
     assert again(value) == value

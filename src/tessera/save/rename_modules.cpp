@@ -67,9 +67,16 @@ size_t operand(std::string_view at, int& lines) {
   }
 }
 
+std::string moved_module(std::string_view module, std::string_view name, const ModuleMoves& moves) {
+  if (auto found = moves.find(cat(module, ".", name)); found != moves.end()) return found->second;
+  if (auto found = moves.find(std::string(module)); found != moves.end()) return found->second;
+  bool ours = module == kOurs || (module.starts_with(kOurs) && module[kOurs.size()] == '.');
+  return ours ? cat(kTheirs, module.substr(kOurs.size())) : std::string(module);
+}
+
 }  // namespace
 
-std::string rename_modules(std::string_view pickle) {
+std::string rename_modules(std::string_view pickle, const ModuleMoves& moves) {
   std::string out;
   out.reserve(pickle.size());
   for (size_t at = 0; at < pickle.size();) {
@@ -84,13 +91,14 @@ std::string rename_modules(std::string_view pickle) {
     }
     TS_ASSERT(at <= pickle.size());
     std::string_view rest = pickle.substr(begin, at - begin);
-    if (global && rest.substr(1).starts_with(kOurs) &&
-        (rest[1 + kOurs.size()] == '.' || rest[1 + kOurs.size()] == '\n')) {
-      out += 'c';
-      out += kTheirs;
-      rest.remove_prefix(1 + kOurs.size());
+    if (global) {
+      rest.remove_prefix(1);
+      std::string_view module = rest.substr(0, rest.find('\n'));
+      std::string_view name = rest.substr(module.size() + 1, rest.size() - module.size() - 2);
+      out += cat("c", moved_module(module, name, moves), "\n", name, "\n");
+    } else {
+      out += rest;
     }
-    out += rest;
   }
   return out;
 }

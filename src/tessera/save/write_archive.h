@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "tessera/save/sink.h"
 #include "tessera/tensor/tensor.h"
@@ -24,8 +25,10 @@ void write_archive(const std::string& path, std::string_view pickle,
 // A tensor's whole storage as bytes in host memory; pending work on it has run.
 TensorBase host_bytes(const TensorBase& t);
 
-// Python's classes by PyTorch's names: `tessera.x` becomes `torch.x` in a pickle of protocol 2 or 3
-// that Python has written.
-std::string rename_modules(std::string_view pickle);
+// Where PyTorch has what Tessera has elsewhere: a module, or "module.name", and PyTorch's module.
+using ModuleMoves = std::unordered_map<std::string, std::string>;
+// Python's classes by PyTorch's names in a pickle of protocol 2 or 3 that Python has written:
+// `tessera.x` becomes `torch.x`, or what `moves` says.
+std::string rename_modules(std::string_view pickle, const ModuleMoves& moves = {});
 
 }  // namespace tessera::files
