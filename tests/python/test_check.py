@@ -84,6 +84,7 @@ def test_keywords():
     assert text == "2: Tensor.sum() takes no argument dimm= in Tessera yet; nearest: dim="
     (text,) = texts("from torch import optim\noptim.SGD([], lr=1, no_such=1)")
     assert text.startswith("2: torch.optim.SGD() takes no argument no_such=")
+    assert texts("import torch.nn.functional as F\nF.relu(x, inplace=True)") == []
 
 
 def test_what_the_program_asks_for_is_not_missed():

@@ -57,6 +57,9 @@ def _records():
         names.update(record["args"])
         if "out" in record["forms"]:
             names.add("out")
+        functional = any(path.startswith("nn.functional.") for path in record["paths"])
+        if functional and "inplace" in record["forms"]:
+            names.add("inplace")
         if record["args"] and record["args"][0] == "self":
             names |= {"input", "x"}
         if "dim" in names:
