@@ -40,10 +40,6 @@ class Level:
             _local.fresh = ()
 
 
-def inside_transform():
-    return _local.depth > 0
-
-
 def fresh(tensor):
     """A tensor of the same values to differentiate by, connected to what it came from."""
     if tensor.requires_grad:
