@@ -27,14 +27,15 @@ pytestmark = pytest.mark.skipif(KIND != "cpu", reason="training on the CPU")
 def run(program, *arguments, **variables):
     env = {k: v for k, v in os.environ.items() if k != "TESSERA_VIRTUAL_GPU"}
     env |= {"PYTHONPATH": str(Path(tessera.__file__).parent.parent), "CUDA_VISIBLE_DEVICES": ""}
+    # They are small: more threads would only wait for each other where other programs run.
+    env["OMP_NUM_THREADS"] = "1"
     command = [sys.executable, "-m", "tessera", "run", str(ROOT / program), *arguments]
     return subprocess.run(command, env=env | variables, capture_output=True, text=True, timeout=300)
 
 
 @functools.cache
 def losses(name, dtype, fuse):
-    # They are small: more threads would only wait for each other where other programs run.
-    done = run(f"tests/training/{name}.py", dtype, TESSERA_FUSE=fuse, OMP_NUM_THREADS="1")
+    done = run(f"tests/training/{name}.py", dtype, TESSERA_FUSE=fuse)
     assert done.returncode == 0, done.stderr
     return [float(line) for line in done.stdout.splitlines()]
 
