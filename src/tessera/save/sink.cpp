@@ -64,7 +64,7 @@ void sweep(const std::string& directory, const std::string& prefix) {
 std::string random_letters() {
   constexpr std::string_view letters =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-  static std::random_device source;
+  std::random_device source;
   std::string out;
   for (int i = 0; i < 6; ++i) out += letters[source() % letters.size()];
   return out;
