@@ -65,7 +65,9 @@ namespace {
 class ObjectSink : public files::Sink {
  public:
   explicit ObjectSink(PyObject* target)
-      : write_(checked(PyObject_GetAttrString(target, "write"))) {}
+      : write_(checked(PyObject_GetAttrString(target, "write"))),
+        // Python's own files copy what they are given; others may keep it.
+        lends_(std::string_view(Py_TYPE(target)->tp_name).starts_with("_io.")) {}
   void write(const void* data, size_t n) override {
     if (waiting_.size() + n <= kMost) {
       waiting_.append(static_cast<const char*>(data), n);
@@ -83,8 +85,9 @@ class ObjectSink : public files::Sink {
  private:
   static constexpr size_t kMost = 1 << 16;
   void send(const char* data, size_t n) {
-    // A copy: the object may keep what it is given.
-    PyRef bytes(checked(PyBytes_FromStringAndSize(data, static_cast<Py_ssize_t>(n))));
+    auto size = static_cast<Py_ssize_t>(n);
+    PyRef bytes(checked(lends_ ? PyMemoryView_FromMemory(const_cast<char*>(data), size, PyBUF_READ)
+                               : PyBytes_FromStringAndSize(data, size)));
     PyRef done(checked(PyObject_CallOneArg(write_.get(), bytes.get())));
     if (!PyLong_Check(done.get())) return;
     Py_ssize_t took = PyLong_AsSsize_t(done.get());
@@ -93,6 +96,7 @@ class ObjectSink : public files::Sink {
       throw raise_python(PyExc_OSError, "write() took %zd of %zu bytes", took, n);
   }
   PyRef write_;
+  bool lends_;
   std::string waiting_;
 };
 

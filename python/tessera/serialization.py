@@ -224,7 +224,7 @@ def save(
         )
     storages = _Storages()
     data = io.BytesIO()
-    by_core = pickle_protocol in (2, 3)
+    by_core = pickle_protocol in (0, 1, 2, 3)
     base = pickle_module.Pickler
     if not by_core and pickle_module is pickle:
         base = _RenamingPickler

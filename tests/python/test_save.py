@@ -161,16 +161,21 @@ def test_modules_and_optimizers_go_on(tmp_path):
     assert steps(fresh, other, 3) == expected
 
 
-@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("protocol", [1, 2, 3, 4, 5, -1])
 def test_protocols_name_pytorch(protocol):
     data = io.BytesIO()
     torch.save([torch.ones(2), Net(), torch.float32], data, pickle_protocol=protocol)
     assert b"tessera" not in data.getvalue() and b"torch" in data.getvalue()
     made = torch.load(io.BytesIO(data.getvalue()), weights_only=False)
     assert made[0].tolist() == [1.0, 1.0] and made[2] is torch.float32
-    if protocol > 2:
-        with pytest.raises(pickle.UnpicklingError, match="protocol"):
+    if protocol in (1, 4, 5, -1):
+        with pytest.raises(pickle.UnpicklingError, match="protocol|opcode"):
             torch.load(io.BytesIO(data.getvalue()))
+    plain = io.BytesIO()
+    torch.save({"w": torch.ones(2)}, plain, pickle_protocol=protocol)
+    plain.seek(0)
+    if protocol in (2, 3):
+        assert torch.load(plain)["w"].tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("protocol", [2, 4])

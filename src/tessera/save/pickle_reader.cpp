@@ -50,7 +50,7 @@ void PickleReader::step(uint8_t op) {
   switch (op) {
     case kProto: {
       uint8_t version = *take(1);
-      if (version != 2)
+      if (version != 2 && version != 3)  // 3 is 2 with an opcode for bytes
         refuse_here(
             cat("pickle protocol ", int{version},
                 "; only 2, which torch.save writes, is read with weights_only. Save with "
