@@ -1,5 +1,5 @@
-// Schedules that look at more than the number of the step: OneCycleLR, ReduceLROnPlateau,
-// SequentialLR.
+// Schedules that look at more than the last rate: OneCycleLR, CyclicLR, ReduceLROnPlateau, and
+// those made of others.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -91,6 +91,49 @@ std::vector<double> OneCycleLR::get_lr() {
   return all;
 }
 
+CyclicLR::CyclicLR(Optimizer& optimizer, double base_lr, double max_lr, CyclicLROptions o)
+    : LRScheduler(optimizer, false), o_(std::move(o)), max_lr_(max_lr) {
+  auto up = static_cast<double>(o_.step_size_up);
+  total_size_ = up + static_cast<double>(o_.step_size_down.value_or(o_.step_size_up));
+  step_ratio_ = up / total_size_;
+  TS_CHECK_VALUE(
+      o_.scale_fn || o_.mode == "triangular" || o_.mode == "triangular2" || o_.mode == "exp_range",
+      "mode is invalid and scale_fn is None");
+  base_lrs_.assign(groups().size(), base_lr);
+  for (ParamGroup& group : groups()) {
+    group["lr"] = base_lr;
+    if (!group.has("initial_lr")) put(group, "initial_lr", base_lr);
+    if (!o_.cycle_momentum) continue;
+    TS_CHECK_VALUE(group.has(momentum_name(group)),
+                   "optimizer must support momentum or beta1 with `cycle_momentum` option enabled");
+    group[momentum_name(group)] = o_.max_momentum;
+    put(group, "max_momentum", o_.max_momentum);
+    put(group, "base_momentum", o_.base_momentum);
+  }
+  start();
+}
+
+double CyclicLR::scale(double cycle) const {
+  auto epoch = static_cast<double>(last_epoch_);
+  if (o_.scale_fn) return o_.scale_fn(o_.scale_mode == "cycle" ? cycle : epoch);
+  if (o_.mode == "triangular") return 1.0;
+  return o_.mode == "triangular2" ? 1 / std::pow(2.0, cycle - 1) : std::pow(o_.gamma, epoch);
+}
+
+std::vector<double> CyclicLR::get_lr() {
+  double turns = static_cast<double>(last_epoch_) / total_size_;
+  double cycle = std::floor(1 + turns), x = 1.0 + turns - cycle;
+  double height = x <= step_ratio_ ? x / step_ratio_ : (x - 1) / (step_ratio_ - 1);
+  double factor = scale(cycle);
+  if (o_.cycle_momentum)
+    for (ParamGroup& group : groups())
+      group[momentum_name(group)] =
+          o_.max_momentum - (o_.max_momentum - o_.base_momentum) * height * factor;
+  std::vector<double> all = base_lrs_;
+  for (double& lr : all) lr += (max_lr_ - lr) * height * factor;
+  return all;
+}
+
 // ---- when a number stops getting better -------------------------------------------------------
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, ReduceLROnPlateauOptions o)
@@ -145,25 +188,72 @@ std::vector<std::pair<const char*, double*>> ReduceLROnPlateau::numbers() {
 
 // ---- one after another ------------------------------------------------------------------------
 
-SequentialLR::SequentialLR(Optimizer& optimizer,
-                           std::vector<std::shared_ptr<LRScheduler>> schedulers,
-                           std::vector<int64_t> milestones)
-    : LRScheduler(optimizer),
-      schedulers_(std::move(schedulers)),
-      milestones_(std::move(milestones)) {
-  TS_CHECK_VALUE(!schedulers_.empty(),
-                 "SequentialLR expects at least one scheduler to be chained, but got no "
-                 "scheduler.");
-  for (size_t i = 0; i < schedulers_.size(); ++i) {
-    TS_CHECK_VALUE(!dynamic_cast<ReduceLROnPlateau*>(schedulers_[i].get()),
-                   "SequentialLR does not support `ReduceLROnPlateau` scheduler as it requires "
-                   "additional kwargs to be specified when calling `step`, but got one at index ",
+namespace {
+
+using Schedulers = std::vector<std::shared_ptr<LRScheduler>>;
+
+Optimizer& checked(const Schedulers& schedulers, const char* owner, Optimizer* optimizer) {
+  TS_CHECK_VALUE(!schedulers.empty(), owner,
+                 " expects at least one scheduler to be chained, but got no scheduler.");
+  if (!optimizer) optimizer = &schedulers[0]->optimizer();
+  for (size_t i = 0; i < schedulers.size(); ++i) {
+    TS_CHECK_VALUE(!dynamic_cast<ReduceLROnPlateau*>(schedulers[i].get()), owner,
+                   " does not support `ReduceLROnPlateau` scheduler as it requires additional "
+                   "kwargs to be specified when calling `step`, but got one at index ",
                    i, " in the given schedulers sequence.");
-    TS_CHECK_VALUE(&schedulers_[i]->optimizer() == &optimizer,
-                   "SequentialLR expects all schedulers to belong to the same optimizer, but got "
-                   "another one's at index ",
+    TS_CHECK_VALUE(&schedulers[i]->optimizer() == optimizer, owner,
+                   " expects all schedulers to belong to the same optimizer, but got another "
+                   "one's at index ",
                    i, ".");
   }
+  return *optimizer;
+}
+
+void add_states(const Schedulers& schedulers, StateDict& out) {
+  for (size_t i = 0; i < schedulers.size(); ++i)
+    for (auto& [name, value] : schedulers[i]->state_dict())
+      out.emplace_back(cat("_schedulers.", i, ".", name), value);
+}
+
+void load_states(const Schedulers& schedulers, const StateDict& given) {
+  for (size_t i = 0; i < schedulers.size(); ++i) {
+    std::string prefix = cat("_schedulers.", i, ".");
+    StateDict own;
+    for (auto& [name, value] : given)
+      if (name.starts_with(prefix)) own.emplace_back(name.substr(prefix.size()), value);
+    schedulers[i]->load_state_dict(own);
+  }
+}
+
+}  // namespace
+
+ChainedScheduler::ChainedScheduler(Schedulers schedulers)
+    : LRScheduler(checked(schedulers, "ChainedScheduler", nullptr), false),
+      schedulers_(std::move(schedulers)) {
+  last_lr_ = rates();
+}
+void ChainedScheduler::step() {
+  for (const auto& scheduler : schedulers_) scheduler->step();
+  last_lr_ = rates();
+}
+void ChainedScheduler::undo() {
+  for (const auto& scheduler : schedulers_) scheduler->undo();
+}
+StateDict ChainedScheduler::state_dict() const {
+  StateDict out = LRScheduler::state_dict();
+  add_states(schedulers_, out);
+  return out;
+}
+void ChainedScheduler::load_state_dict(const StateDict& given) {
+  LRScheduler::load_state_dict(given);
+  load_states(schedulers_, given);
+}
+
+SequentialLR::SequentialLR(Optimizer& optimizer, Schedulers schedulers,
+                           std::vector<int64_t> milestones)
+    : LRScheduler(checked(schedulers, "SequentialLR", &optimizer)),
+      schedulers_(std::move(schedulers)),
+      milestones_(std::move(milestones)) {
   TS_CHECK_VALUE(milestones_.size() + 1 == schedulers_.size(),
                  "Sequential Schedulers expects number of schedulers provided to be one more than "
                  "the number of milestone points, but got number of schedulers ",
@@ -195,21 +285,13 @@ void SequentialLR::step() {
 
 StateDict SequentialLR::state_dict() const {
   StateDict out = LRScheduler::state_dict();
-  for (size_t i = 0; i < schedulers_.size(); ++i)
-    for (auto& [name, value] : schedulers_[i]->state_dict())
-      out.emplace_back(cat("_schedulers.", i, ".", name), value);
+  add_states(schedulers_, out);
   return out;
 }
 
 void SequentialLR::load_state_dict(const StateDict& given) {
   LRScheduler::load_state_dict(given);
-  for (size_t i = 0; i < schedulers_.size(); ++i) {
-    std::string prefix = cat("_schedulers.", i, ".");
-    StateDict own;
-    for (auto& [name, value] : given)
-      if (name.starts_with(prefix)) own.emplace_back(name.substr(prefix.size()), value);
-    schedulers_[i]->load_state_dict(own);
-  }
+  load_states(schedulers_, given);
 }
 
 }  // namespace tessera::optim

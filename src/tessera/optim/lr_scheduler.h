@@ -40,6 +40,7 @@ class LRScheduler {
   std::vector<double> scaled(double factor) const;   // the rates times a factor
   std::vector<double> of_base(double factor) const;  // the first rates times a factor
   void set(const std::vector<double>& rates);
+  friend class ChainedScheduler;
   friend class SequentialLR;
   void go_to(int64_t epoch);  // by closed_form()
   virtual void undo() { --last_epoch_; }
@@ -220,6 +221,29 @@ class OneCycleLR : public LRScheduler {
   std::vector<Phase> phases_;
 };
 
+struct CyclicLROptions {
+  int64_t step_size_up = 2000;
+  std::optional<int64_t> step_size_down = std::nullopt;
+  std::string mode = "triangular";  // "triangular2", "exp_range"
+  double gamma = 1.0;
+  std::function<double(double)> scale_fn = {};  // in the place of the mode
+  std::string scale_mode = "cycle";             // of scale_fn; or "iterations"
+  bool cycle_momentum = true;
+  double base_momentum = 0.8;
+  double max_momentum = 0.9;
+};
+// Up from base_lr to max_lr and down again.
+class CyclicLR : public LRScheduler {
+ public:
+  CyclicLR(Optimizer& optimizer, double base_lr, double max_lr, CyclicLROptions options = {});
+
+ private:
+  std::vector<double> get_lr() override;
+  double scale(double cycle) const;
+  CyclicLROptions o_;
+  double max_lr_, total_size_, step_ratio_;
+};
+
 struct ReduceLROnPlateauOptions {
   std::string mode = "min";  // or "max"
   double factor = 0.1;
@@ -243,6 +267,20 @@ class ReduceLROnPlateau : public LRScheduler {
   std::vector<std::pair<const char*, double*>> numbers() override;
   ReduceLROnPlateauOptions o_;
   double best_, cooldown_counter_ = 0, num_bad_epochs_ = 0;
+};
+
+// Several schedules at once.
+class ChainedScheduler : public LRScheduler {
+ public:
+  explicit ChainedScheduler(std::vector<std::shared_ptr<LRScheduler>> schedulers);
+  void step() override;
+  StateDict state_dict() const override;
+  void load_state_dict(const StateDict& state) override;
+
+ private:
+  std::vector<double> get_lr() override { return rates(); }
+  void undo() override;
+  std::vector<std::shared_ptr<LRScheduler>> schedulers_;
 };
 
 // One schedule after another, changing at the milestones.

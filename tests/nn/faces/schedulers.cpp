@@ -95,6 +95,28 @@ void schedulers() {
             std::make_shared<StepLR>(opt, 3), std::make_shared<CosineAnnealingLR>(opt, 10)};
         return std::make_shared<SequentialLR>(opt, parts, std::vector<int64_t>{4, 12});
       });
+  scheduled("CyclicLR(opt, 0.1, 0.9, step_size_up=3, step_size_down=5)", [](Optimizer& opt) {
+    return std::make_shared<CyclicLR>(opt, 0.1, 0.9,
+                                      CyclicLROptions{.step_size_up = 3, .step_size_down = 5});
+  });
+  scheduled(
+      "CyclicLR(opt, 0.1, 0.9, 4, mode='exp_range', gamma=0.9, cycle_momentum=False)",
+      [](Optimizer& opt) {
+        return std::make_shared<CyclicLR>(
+            opt, 0.1, 0.9,
+            CyclicLROptions{
+                .step_size_up = 4, .mode = "exp_range", .gamma = 0.9, .cycle_momentum = false});
+      });
+  scheduled("CyclicLR(opt, 0.1, 0.9, 4, mode='triangular2')", [](Optimizer& opt) {
+    return std::make_shared<CyclicLR>(opt, 0.1, 0.9,
+                                      CyclicLROptions{.step_size_up = 4, .mode = "triangular2"});
+  });
+  scheduled("ChainedScheduler([ConstantLR(opt, 0.1, 4), ExponentialLR(opt, 0.9)])",
+            [](Optimizer& opt) {
+              return std::make_shared<ChainedScheduler>(std::vector<std::shared_ptr<LRScheduler>>{
+                  std::make_shared<ConstantLR>(opt, ConstantLROptions{0.1, 4}),
+                  std::make_shared<ExponentialLR>(opt, 0.9)});
+            });
   scheduled(
       "ReduceLROnPlateau(opt, factor=0.5, patience=2, cooldown=1, min_lr=0.03)",
       [](Optimizer& opt) {
