@@ -89,7 +89,26 @@ class Builder {
     return type == files::kUntyped ? Py_NewRef(Py_None) : wrap_dtype(static_cast<DType>(type));
   }
 
+  // What the user allowed makes objects of its own choice; only those of kinds that a pickle
+  // changes are changed.
+  [[noreturn]] void refuse_change(const char* what, PyObject* target) {
+    PyRef module(checked(PyImport_ImportModule("pickle")));
+    PyRef error(checked(PyObject_GetAttrString(module.get(), "UnpicklingError")));
+    throw raise_python(error.get(),
+                       "Weights only load failed. The file %s %s, which is not allowed", what,
+                       Py_TYPE(target)->tp_name);
+  }
+  void check_state(PyObject* target) {
+    PyObject *name, *allowed;
+    for (Py_ssize_t at = 0; PyDict_Next(allowed_, &at, &name, &allowed);)
+      if (PyType_Check(allowed) &&
+          PyType_IsSubtype(Py_TYPE(target), reinterpret_cast<PyTypeObject*>(allowed)))
+        return;
+    refuse_change("sets the state of an object of type", target);
+  }
+
   void set_items(PyObject* target, const std::vector<Id>& items, size_t begin, size_t end) {
+    if (!PyDict_Check(target)) refuse_change("sets items of an object of type", target);
     for (size_t i = begin; i + 1 < end; i += 2) {
       int failed = PyDict_CheckExact(target)
                        ? PyDict_SetItem(target, get(items[i]), get(items[i + 1]))
@@ -198,18 +217,15 @@ class Builder {
     PyObject* target = get(c.target);
     if (!target) return;  // nothing leads to it
     if (c.what == Change::What::kState) {
+      if (g_[c.target].kind == ValueKind::kObject) check_state(target);
       PyRef done(help("set_state", target, get(c.begin)));
       return;
     }
     const std::vector<Id>& items = g_.items(c.target);
     if (c.what == Change::What::kSetItems) return set_items(target, items, c.begin, c.end);
-    for (size_t i = c.begin; i < c.end; ++i) {
-      if (PyList_CheckExact(target)) {
-        if (PyList_Append(target, get(items[i])) < 0) throw PythonError{};
-      } else {
-        PyRef done(checked(PyObject_CallMethod(target, "append", "O", get(items[i]))));
-      }
-    }
+    if (!PyList_Check(target)) refuse_change("appends to an object of type", target);
+    for (size_t i = c.begin; i < c.end; ++i)
+      if (PyList_Append(target, get(items[i])) < 0) throw PythonError{};
   }
 
   const files::Loaded& file_;

@@ -4,6 +4,7 @@ Reading with `weights_only` (the default) builds data and calls nothing that the
 reader is in the core. `weights_only=False` is Python's pickle, which runs what the file says.
 """
 
+import _compat_pickle
 import copyreg
 import io
 import os
@@ -95,14 +96,27 @@ def _allowed():
     names = {}
     for item in _safe:
         if isinstance(item, tuple):
+            if len(item) != 2:
+                raise ValueError(
+                    "Expected tuple of length 2 (global, str of callable full path), but got "
+                    f"tuple of length: {len(item)}"
+                )
             item, name = item
+            if type(name) is not str:
+                raise TypeError(
+                    "Expected second item in tuple to be str of callable full path, but got: "
+                    f"{type(name)}"
+                )
         else:
             name = f"{item.__module__}.{item.__qualname__}"
         names[name] = item
         module, dot, rest = name.rpartition(".")
         names[_torch_module(module, rest) + dot + rest] = item
-        if module == "builtins":  # as protocol 2 writes it
-            names["__builtin__" + dot + rest] = item
+        # Protocol 2 writes Python 2's names.
+        renamed = _compat_pickle.REVERSE_NAME_MAPPING.get((module, rest))
+        if renamed is None:
+            renamed = _compat_pickle.REVERSE_IMPORT_MAPPING.get(module, module), rest
+        names[".".join(renamed)] = item
     return names
 
 

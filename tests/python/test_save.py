@@ -12,6 +12,7 @@ import threading
 import zipfile
 from pathlib import Path
 
+import hostile_files
 import pytest
 import save_cases
 from save_cases import difference
@@ -516,6 +517,44 @@ def test_dicts_with_a_factory():
     with torch.serialization.safe_globals([collections.defaultdict, list]):
         made = again(value)
     assert made["a"] == [1] and made["c"] == [] and type(made) is collections.defaultdict
+
+
+def make_dangerous():
+    return Dangerous()
+
+
+class Dangerous:
+    done = []
+
+    def __setstate__(self, state):
+        self.done.append(state)
+
+    def append(self, item):
+        self.done.append(item)
+
+    __setitem__ = __setstate__
+
+
+@pytest.mark.parametrize("change", [b"}b", b"K\x01a", b"(K\x01e", b"K\x01K\x01s", b"(K\x01K\x01u"])
+def test_what_an_allowed_function_returns_is_not_changed(change):
+    call = f"c{__name__}\nmake_dangerous\n)R".encode()
+    data = hostile_files.saved(hostile_files.PROTO + call + change + hostile_files.STOP)
+    with torch.serialization.safe_globals([make_dangerous]):
+        with pytest.raises(pickle.UnpicklingError, match="of type Dangerous"):
+            torch.load(io.BytesIO(data))
+    assert Dangerous.done == []
+
+
+def test_some_modules_can_never_be_allowed():
+    data = hostile_files.saved(hostile_files.call("os", "getcwd"))
+    for allowed in (os.getcwd, (os.getcwd, "os.getcwd")):
+        with torch.serialization.safe_globals([allowed]):
+            with pytest.raises(pickle.UnpicklingError, match="os.getcwd"):
+                torch.load(io.BytesIO(data))
+    for bad, error in (((1, 2, 3), ValueError), ((list, 3), TypeError)):
+        with torch.serialization.safe_globals([bad]):
+            with pytest.raises(error):
+                torch.load(io.BytesIO(data))
 
 
 def test_names_that_a_file_would_need(tmp_path):
