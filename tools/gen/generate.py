@@ -230,9 +230,11 @@ def face_files(ops):
         if op.forms & FORMS["kInplace"]:
             call = f"Tensor(op::{op.name}_({rest}))"
             add(methods, "Tensor", op.name + "_", params, "Tensor::", " const", call)
-    # Programs write sizes as {2, 3}, which a span cannot be made from.
+    # Programs write sizes as {2, 3} and lists as {a, b}, which a span cannot be made from.
     texts = (
-        "\n".join(lines).replace("std::span<const int64_t>", "Ints")
+        "\n".join(lines)
+        .replace("std::span<const int64_t>", "Ints")
+        .replace("std::span<const TensorBase>", "Tensors")
         for lines in (methods, functions, bodies)
     )
     methods, functions, bodies = texts

@@ -5,6 +5,7 @@
 #include "tessera/driver/current.h"
 #include "tessera/face/indexing.h"
 #include "tessera/face/ints.h"
+#include "tessera/face/tensors.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/gen/ops.h"
 
@@ -92,6 +93,11 @@ class Tensor : public TensorBase {
 };
 
 #include "tessera/gen/face_functions.inc"
+// A list that is a variable would be joined as text, which has the same name.
+template <std::derived_from<TensorBase> T, std::integral Dim = int>
+Tensor cat(const std::vector<T>& tensors, Dim dim = 0) {
+  return Tensor(op::cat(Tensors(tensors), dim));
+}
 
 namespace detail {
 std::vector<Tensor> as_list(std::vector<TensorBase> all);
