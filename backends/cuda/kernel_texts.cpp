@@ -406,6 +406,7 @@ extern "C" __global__ void __launch_bounds__(256) arange(const __grid_constant__
     else out[i] = st((A)(from + by * (double)i));
   }
 }
+}
 )";
 }
 

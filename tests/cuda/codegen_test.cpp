@@ -402,6 +402,11 @@ TEST(CudaKernels, Random) {
   }
 }
 
+TEST(CudaKernels, Ranges) {
+  for (DType t : {DType::kBool, DType::kUInt8, DType::kInt64, DType::kFloat64, DType::kFloat16})
+    expect_compiles(arange_text(t));
+}
+
 TEST(CudaKernels, MatmulAndBias) {
   for (DType t : {DType::kInt64, DType::kInt32, DType::kUInt8, DType::kFloat32, DType::kFloat16}) {
     expect_compiles(matmul_text(t));
