@@ -1,0 +1,361 @@
+// Stands in for libcuda.so.1: the functions the backend loads, over the host's memory.
+#include <cuda.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "device.h"
+#include "module.h"
+#include "options.h"
+
+namespace emulator {
+
+thread_local Device* t_current = nullptr;
+
+Device* device(int ordinal) {
+  static auto* all = [] {
+    auto* devices = new std::array<Device, 16>;
+    for (size_t i = 0; i < devices->size(); ++i) (*devices)[i].ordinal = static_cast<int>(i);
+    return devices;
+  }();
+  return ordinal >= 0 && ordinal < options().devices ? &(*all)[static_cast<size_t>(ordinal)]
+                                                     : nullptr;
+}
+
+namespace {
+
+// Of the current context; every call asks.
+CUresult state() {
+  if (!t_current) return CUDA_ERROR_INVALID_CONTEXT;
+  return t_current->fault;
+}
+#define NEED_CONTEXT \
+  if (CUresult lost = emulator::state(); lost != CUDA_SUCCESS) return lost
+
+void* pointer(CUdeviceptr p) { return reinterpret_cast<void*>(p); }
+
+bool is_device_memory(CUdeviceptr p, size_t bytes) {
+  Range r;
+  return find_range(pointer(p), bytes, &r);  // page-locked memory has an address there, too
+}
+
+struct ErrorText {
+  CUresult code;
+  const char *name, *text;
+};
+constexpr ErrorText kErrors[] = {
+    {CUDA_SUCCESS, "CUDA_SUCCESS", "no error"},
+    {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+    {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
+    {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",
+     "an illegal memory access was encountered"},
+    {CUDA_ERROR_MISALIGNED_ADDRESS, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"},
+    {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+};
+
+const ErrorText* find_error(CUresult code) {
+  for (const ErrorText& e : kErrors)
+    if (e.code == code) return &e;
+  return nullptr;
+}
+
+// A copy that may touch pageable memory of the caller's does so before the call returns.
+CUresult copy(void* to, const void* from, size_t bytes, CUstream stream) {
+  Range r;
+  Stream* s = stream_of(stream);
+  if (!find_range(from, bytes, &r)) {
+    auto kept = std::make_shared<std::vector<char>>(static_cast<const char*>(from),
+                                                    static_cast<const char*>(from) + bytes);
+    return s->add([=] {
+      std::memcpy(to, kept->data(), bytes);
+      return CUDA_SUCCESS;
+    });
+  }
+  CUresult result = s->add([=] {
+    std::memmove(to, from, bytes);
+    return CUDA_SUCCESS;
+  });
+  if (result != CUDA_SUCCESS || find_range(to, bytes, &r)) return result;
+  return s->wait();
+}
+
+}  // namespace
+}  // namespace emulator
+
+using namespace emulator;
+
+// ---- devices -----------------------------------------------------------------------------------
+
+CUresult cuInit(unsigned) { return options().devices > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE; }
+
+CUresult cuDriverGetVersion(int* version) {
+  *version = CUDA_VERSION;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorName(CUresult error, const char** out) {
+  const ErrorText* e = find_error(error);
+  if (!e) return CUDA_ERROR_INVALID_VALUE;
+  *out = e->name;
+  return CUDA_SUCCESS;
+}
+CUresult cuGetErrorString(CUresult error, const char** out) {
+  const ErrorText* e = find_error(error);
+  if (!e) return CUDA_ERROR_INVALID_VALUE;
+  *out = e->text;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  *count = options().devices;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice* out, int ordinal) {
+  if (!device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+  *out = ordinal;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetName(char* name, int length, CUdevice) {
+  std::snprintf(name, static_cast<size_t>(length), "Emulated GPU");
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int* out, CUdevice_attribute attribute, CUdevice) {
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *out = 9;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *out = 0;
+      break;
+    // Few: a grid that fills the device is one that a CPU gets through.
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *out = 2;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+      *out = static_cast<int>(kMaxShared);
+      break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+      *out = 1;
+      break;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceTotalMem(size_t* bytes, CUdevice) {
+  *bytes = options().memory;
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice ordinal) {
+  *out = context_of(device(ordinal));
+  return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+CUresult cuCtxSetCurrent(CUcontext c) {
+  t_current = device_of(c);
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetCurrent(CUcontext* out) {
+  *out = context_of(t_current);
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSynchronize() {
+  NEED_CONTEXT;
+  return wait_for_all(t_current);
+}
+
+// ---- memory ------------------------------------------------------------------------------------
+
+CUresult cuMemGetInfo(size_t* free, size_t* total) {
+  NEED_CONTEXT;
+  *total = options().memory;
+  *free = *total - t_current->used;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAlloc(CUdeviceptr* out, size_t bytes) {
+  NEED_CONTEXT;
+  void* p = nullptr;
+  CUresult r = allocate(t_current, bytes, false, &p);
+  *out = reinterpret_cast<CUdeviceptr>(p);
+  return r;
+}
+CUresult cuMemFree(CUdeviceptr p) {
+  NEED_CONTEXT;
+  if (CUresult r = wait_for_all(t_current); r != CUDA_SUCCESS) return r;
+  return release(pointer(p), false);
+}
+CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream) {
+  return cuMemAlloc(out, bytes);
+}
+CUresult cuMemFreeAsync(CUdeviceptr p, CUstream stream) {
+  NEED_CONTEXT;
+  return stream_of(stream)->add([p] { return release(pointer(p), false); });
+}
+CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned) {
+  NEED_CONTEXT;
+  return allocate(t_current, bytes, true, out);
+}
+CUresult cuMemFreeHost(void* p) {
+  NEED_CONTEXT;
+  if (CUresult r = wait_for_all(t_current); r != CUDA_SUCCESS) return r;
+  return release(p, true);
+}
+CUresult cuMemHostGetDevicePointer(CUdeviceptr* out, void* p, unsigned) {
+  *out = reinterpret_cast<CUdeviceptr>(p);
+  return CUDA_SUCCESS;
+}
+CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdeviceptr p) {
+  Range r;
+  if (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE || !find_range(pointer(p), 1, &r))
+    return CUDA_ERROR_INVALID_VALUE;
+  *static_cast<unsigned*>(out) = r.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice ordinal) {
+  *out = reinterpret_cast<CUmemoryPool>(device(ordinal));
+  return CUDA_SUCCESS;
+}
+CUresult cuMemPoolSetAttribute(CUmemoryPool, CUmemPool_attribute, void*) { return CUDA_SUCCESS; }
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
+  NEED_CONTEXT;
+  if (!is_device_memory(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  return copy(pointer(to), from, bytes, stream);
+}
+CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  NEED_CONTEXT;
+  if (!is_device_memory(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  return copy(to, pointer(from), bytes, stream);
+}
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  NEED_CONTEXT;
+  if (!is_device_memory(to, bytes) || !is_device_memory(from, bytes))
+    return CUDA_ERROR_INVALID_VALUE;
+  return copy(pointer(to), pointer(from), bytes, stream);
+}
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes,
+                           CUstream stream) {
+  return cuMemcpyDtoDAsync(to, from, bytes, stream);
+}
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
+  NEED_CONTEXT;
+  if (!is_device_memory(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  return stream_of(stream)->add([=] {
+    std::memset(pointer(to), value, bytes);
+    return CUDA_SUCCESS;
+  });
+}
+
+// ---- streams and events ------------------------------------------------------------------------
+
+CUresult cuStreamCreateWithPriority(CUstream* out, unsigned, int) {
+  NEED_CONTEXT;
+  *out = reinterpret_cast<CUstream>(make_stream(t_current));
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamDestroy(CUstream s) {
+  remove_stream(stream_of(s));
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamQuery(CUstream s) {
+  NEED_CONTEXT;
+  return stream_of(s)->idle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+CUresult cuStreamSynchronize(CUstream s) {
+  NEED_CONTEXT;
+  return stream_of(s)->wait();
+}
+CUresult cuStreamWaitEvent(CUstream s, CUevent event, unsigned) {
+  NEED_CONTEXT;
+  auto* e = reinterpret_cast<Event*>(event);
+  uint64_t number;
+  {
+    std::lock_guard lock(e->mutex);
+    number = e->recorded;
+  }
+  return stream_of(s)->add([=] {
+    e->wait(number);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuEventCreate(CUevent* out, unsigned) {
+  NEED_CONTEXT;
+  *out = reinterpret_cast<CUevent>(new Event);
+  return CUDA_SUCCESS;
+}
+// Kept where something may still wait for it: a device would keep it, too.
+CUresult cuEventDestroy(CUevent event) {
+  auto* e = reinterpret_cast<Event*>(event);
+  if (!options().async) delete e;
+  return CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent event, CUstream s) {
+  NEED_CONTEXT;
+  return reinterpret_cast<Event*>(event)->record(stream_of(s));
+}
+CUresult cuEventQuery(CUevent event) {
+  NEED_CONTEXT;
+  return reinterpret_cast<Event*>(event)->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+CUresult cuEventSynchronize(CUevent event) {
+  NEED_CONTEXT;
+  reinterpret_cast<Event*>(event)->wait_for_last();
+  return t_current->fault;
+}
+CUresult cuEventElapsedTime(float* ms, CUevent begin, CUevent end) {
+  NEED_CONTEXT;
+  auto *a = reinterpret_cast<Event*>(begin), *b = reinterpret_cast<Event*>(end);
+  if (!a->recorded || !b->recorded) return CUDA_ERROR_INVALID_VALUE;
+  if (!a->done() || !b->done()) return CUDA_ERROR_NOT_READY;
+  *ms = static_cast<float>(b->time_ms - a->time_ms);
+  return CUDA_SUCCESS;
+}
+
+// ---- kernels -----------------------------------------------------------------------------------
+
+CUresult cuModuleLoadData(CUmodule* out, const void* image) {
+  NEED_CONTEXT;
+  return load_module(image, reinterpret_cast<Module**>(out));
+}
+CUresult cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name) {
+  NEED_CONTEXT;
+  return find_function(reinterpret_cast<Module*>(module), name, reinterpret_cast<Function**>(out));
+}
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  auto* f = reinterpret_cast<Function*>(function);
+  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return CUDA_SUCCESS;
+  if (value < 0 || static_cast<unsigned>(value) > kMaxShared) return CUDA_ERROR_INVALID_VALUE;
+  f->max_dynamic = static_cast<unsigned>(value);
+  return CUDA_SUCCESS;
+}
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                        CUstream stream, void** arguments, void**) {
+  NEED_CONTEXT;
+  auto* f = reinterpret_cast<Function*>(function);
+  size_t threads = size_t{block_x} * block_y * block_z;
+  if (!grid_x || !grid_y || !grid_z || grid_x > 0x7fffffffu || grid_y > 65535 || grid_z > 65535 ||
+      threads == 0 || threads > f->max_threads || shared > f->max_dynamic)
+    return CUDA_ERROR_INVALID_VALUE;
+  Launch launch{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared};
+  // The arguments may be gone when the kernel runs.
+  auto kept = std::make_shared<std::vector<std::vector<char>>>();
+  for (size_t i = 0; i < f->parameters.size(); ++i) {
+    const char* from = static_cast<const char*>(arguments[i]);
+    kept->emplace_back(from, from + f->parameters[i]);
+  }
+  return stream_of(stream)->add([f, launch, kept] {
+    std::vector<void*> addresses;
+    for (std::vector<char>& argument : *kept) addresses.push_back(argument.data());
+    return run_kernel(*f, launch, addresses.data());
+  });
+}

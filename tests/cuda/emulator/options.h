@@ -1,0 +1,20 @@
+// What $TESSERA_EMULATOR asks for: words with commas between, for instance "2x4GiB,async,shuffle".
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace emulator {
+
+struct Options {
+  int devices = 1;
+  size_t memory = size_t{4} << 30;  // of each device
+  bool async = false;               // a thread for each stream; else all runs at the call
+  bool shuffle = false;             // threads of a block run in random order
+  bool poison = true;               // fresh memory is filled with NaN, shared memory too
+  uint64_t seed = 1;                // of shuffle: "seed=7"
+};
+
+// Read once. What it cannot read ends the process with a message.
+const Options& options();
+
+}  // namespace emulator
