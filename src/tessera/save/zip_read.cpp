@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kMostEntries = 1 << 20;
 constexpr uint64_t kMostDirectory = 256 << 20;
-constexpr size_t kStep = 1 << 20;  // read and summed while it is in the cache
+constexpr size_t kStep = 256 << 10;  // read and summed while it is in the cache
 
 // Takes the value of a field of 32 bits from the extra field where it says so.
 struct Extra64 {
