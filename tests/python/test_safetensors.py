@@ -1,14 +1,27 @@
 """safetensors files: the format byte by byte, round trips, and what is refused."""
 
+import importlib.util
 import json
+import os
 import struct
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 import save_cases
 
 import tessera as torch
-from tessera.utils.safetensors import load, load_file, safe_open, save, save_file
+from tessera.utils.safetensors import (
+    load,
+    load_file,
+    load_model,
+    safe_open,
+    save,
+    save_file,
+    save_model,
+)
 
 NAMES = {
     "bool": "BOOL",
@@ -119,6 +132,43 @@ def test_what_cannot_be_saved(tmp_path):
     assert load_file(path)["a"].tolist() == x.tolist()
     with pytest.raises(FileNotFoundError):
         load_file(tmp_path / "none")
+
+
+class Tied(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(2, 3), torch.nn.Linear(2, 3)
+        self.b.weight = self.a.weight
+
+
+def test_models_with_tied_weights(tmp_path):
+    path, model, other = tmp_path / "m", Tied(), Tied()
+    save_model(model, path, metadata={"format": "pt"})
+    assert set(load_file(path)) == {"a.weight", "a.bias", "b.bias"}
+    assert load_model(other, path) == ([], [])
+    assert other.b.weight is other.a.weight
+    assert other.b.weight.tolist() == model.a.weight.tolist()
+    with pytest.raises(RuntimeError, match="missing .*weight"):
+        load_model(torch.nn.LayerNorm(2), path)
+    missing, unexpected = load_model(torch.nn.LayerNorm(2), path, strict=False)
+    assert missing == ["weight", "bias"] and len(unexpected) == 3
+
+
+@pytest.mark.skipif(importlib.util.find_spec("safetensors"), reason="the package is installed")
+def test_programs_find_it_under_its_own_name(tmp_path):
+    program = tmp_path / "p.py"
+    program.write_text(
+        "import torch\n"
+        "from safetensors import safe_open\n"
+        "from safetensors.torch import load_file, save_file\n"
+        "save_file({'w': torch.ones(2)}, 'm.safetensors')\n"
+        "with safe_open('m.safetensors', framework='pt', device='cpu') as f:\n"
+        "    print(f.get_tensor('w').tolist(), list(load_file('m.safetensors')))\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(torch.__file__).parent.parent)}
+    command = [sys.executable, "-m", "tessera", "run", program]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.stdout == "[1.0, 1.0] ['w']\n", done.stderr
 
 
 F = entry("F32", [2], 0, 8)

@@ -313,6 +313,7 @@ def full(runner: Runner) -> None:
         "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
         "LSAN_OPTIONS": f"suppressions={ROOT / 'tools' / 'dev' / 'lsan.supp'}:print_suppressions=0",
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        "TESSERA_FULL": "1",
     }
     tsan = {
         "TSAN_OPTIONS": f"halt_on_error=0:suppressions={suppressions}",

@@ -43,11 +43,32 @@ class _Finder:
         )
 
 
+class _Safetensors:
+    """Programs that read safetensors files find ours where the package is not installed."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name not in ("safetensors", "safetensors.torch"):
+            return None
+        return importlib.machinery.ModuleSpec(name, cls, is_package=name == "safetensors")
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        ours = importlib.import_module("tessera.utils.safetensors")
+        for name in "save save_file save_model load load_file load_model safe_open".split():
+            setattr(module, name, getattr(ours, name))
+
+
 def install():
     """Replaces torch in this process."""
     sys.modules["torch"] = sys.modules["tessera"]
     if not any(isinstance(f, type) and f is _Finder for f in sys.meta_path):
         sys.meta_path.insert(0, _Finder)
+        sys.meta_path.append(_Safetensors)  # last: an installed package comes first
 
 
 def install_for_children():

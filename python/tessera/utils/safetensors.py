@@ -90,3 +90,33 @@ class safe_open:
 
     def get_shape(self, name):
         return list(self._entries[self._numbers[name]][2])
+
+
+def save_model(model, filename, metadata=None, force_contiguous=True):
+    """A module's state. Of tensors that are one, one is saved, and the metadata says so."""
+    metadata, first, tensors = dict(metadata or {}), {}, {}
+    for name, tensor in model.state_dict().items():
+        place = (tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
+        kept = first.setdefault(place, name) if tensor.numel() else name
+        if kept == name:
+            tensors[name] = tensor
+        else:
+            metadata[name] = kept
+    save_file(tensors, filename, metadata)
+
+
+def load_model(model, filename, strict=True, device="cpu"):
+    """Loads what save_model() wrote; returns the names that are missing and those not expected."""
+    with safe_open(filename, device=device) as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}
+        same = file.metadata() or {}
+    for name in model.state_dict():
+        if name not in tensors and same.get(name) in tensors:
+            tensors[name] = tensors[same[name]]
+    missing, unexpected = model.load_state_dict(tensors, strict=False)
+    if strict and (missing or unexpected):
+        raise RuntimeError(
+            f"Error(s) in loading state_dict for {type(model).__name__}: missing {missing}, "
+            f"unexpected {unexpected}"
+        )
+    return missing, unexpected
