@@ -1,11 +1,11 @@
 """Adadelta."""
 
 from .. import _C
-from .adam import _steps_as_tensors
-from .optimizer import Optimizer, check, check_ways, new_step, number, zeros_like
+from .one_pass import OnePass, column
+from .optimizer import check, check_ways, number, zeros_like
 
 
-class Adadelta(Optimizer):
+class Adadelta(OnePass):
     """Steps by the gradient, scaled by what steps have been over what gradients have been."""
 
     def __init__(
@@ -39,33 +39,18 @@ class Adadelta(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("foreach", None)
-            group.setdefault("maximize", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("capturable", False)
-            _steps_as_tensors(self.state, group)
-
-    def step(self, closure=None):
-        return self._run_step(closure)
+    def _begin(self, state, p, group):
+        state["square_avg"] = zeros_like(p)
+        state["acc_delta"] = zeros_like(p)
 
     def _step_group(self, group, params, grads):
-        states = []
-        for p in params:
-            state = self.state[p]
-            if not state:
-                state["step"] = new_step(p, group)
-                state["square_avg"] = zeros_like(p)
-                state["acc_delta"] = zeros_like(p)
-            states.append(state)
+        states = self._states(group, params)
         _C.ops["_adadelta_step_"](
             params,
             grads,
-            [s["square_avg"] for s in states],
-            [s["acc_delta"] for s in states],
-            [s["step"] for s in states],
+            column(states, "square_avg"),
+            column(states, "acc_delta"),
+            column(states, "step"),
             lr=number(group["lr"]),
             rho=group["rho"],
             eps=group["eps"],

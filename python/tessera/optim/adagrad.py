@@ -1,12 +1,14 @@
 """Adagrad."""
 
 from .. import _C
-from .adam import _steps_as_tensors
-from .optimizer import Optimizer, check, check_ways, new_step, number
+from .one_pass import OnePass, column
+from .optimizer import check, check_ways, new_step, number
 
 
-class Adagrad(Optimizer):
+class Adagrad(OnePass):
     """Steps by the gradient over the root of the sum of all its squares."""
+
+    _newer = {"fused": None}
 
     def __init__(
         self,
@@ -56,23 +58,11 @@ class Adagrad(Optimizer):
             state["step"] = new_step(p, group)
             state["sum"] = torch.full(p.shape, first, dtype=p.dtype, device=p.device)
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("foreach", None)
-            group.setdefault("maximize", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("fused", None)
-            _steps_as_tensors(self.state, group)
-
     def share_memory(self):
         """Moves the state to memory that other processes can map."""
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p]["sum"].share_memory_()
-
-    def step(self, closure=None):
-        return self._run_step(closure)
 
     def _step_group(self, group, params, grads):
         self._start(group)  # of groups that were added
@@ -80,8 +70,8 @@ class Adagrad(Optimizer):
         _C.ops["_adagrad_step_"](
             params,
             grads,
-            [s["sum"] for s in states],
-            [s["step"] for s in states],
+            column(states, "sum"),
+            column(states, "step"),
             lr=number(group["lr"]),
             lr_decay=group["lr_decay"],
             eps=group["eps"],

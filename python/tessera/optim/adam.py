@@ -1,21 +1,21 @@
 """Adam, and AdamW, which decays weights apart from the gradient."""
 
 from .. import _C
-from .optimizer import (
-    Optimizer,
-    check,
-    check_betas,
-    check_ways,
-    new_step,
-    number,
-    zeros_like,
-)
+from .one_pass import OnePass, column
+from .optimizer import check, check_betas, check_ways, number, zeros_like
 
 Tensor = _C.Tensor
 
 
-class Adam(Optimizer):
+class Adam(OnePass):
     """Steps by the mean of gradients over the root of the mean of their squares."""
+
+    _newer = {
+        "amsgrad": False,
+        "capturable": False,
+        "fused": None,
+        "decoupled_weight_decay": False,
+    }
 
     def __init__(
         self,
@@ -57,43 +57,23 @@ class Adam(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("amsgrad", False)
-            group.setdefault("maximize", False)
-            group.setdefault("foreach", None)
-            group.setdefault("capturable", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("decoupled_weight_decay", self._decoupled)
-            group.setdefault("fused", None)
-            _steps_as_tensors(self.state, group)
-
-    _decoupled = False
-
-    def step(self, closure=None):
-        return self._run_step(closure)
+    def _begin(self, state, p, group):
+        state["exp_avg"] = zeros_like(p)
+        state["exp_avg_sq"] = zeros_like(p)
+        if group["amsgrad"]:
+            state["max_exp_avg_sq"] = zeros_like(p)
 
     def _step_group(self, group, params, grads):
         amsgrad = group["amsgrad"]
-        states = []
-        for p in params:
-            state = self.state[p]
-            if not state:
-                state["step"] = new_step(p, group)
-                state["exp_avg"] = zeros_like(p)
-                state["exp_avg_sq"] = zeros_like(p)
-                if amsgrad:
-                    state["max_exp_avg_sq"] = zeros_like(p)
-            states.append(state)
+        states = self._states(group, params)
         beta1, beta2 = group["betas"]
         _C.ops["_adam_step_"](
             params,
             grads,
-            [s["exp_avg"] for s in states],
-            [s["exp_avg_sq"] for s in states],
-            [s["max_exp_avg_sq"] for s in states] if amsgrad else [],
-            [s["step"] for s in states],
+            column(states, "exp_avg"),
+            column(states, "exp_avg_sq"),
+            column(states, "max_exp_avg_sq") if amsgrad else [],
+            column(states, "step"),
             lr=number(group["lr"]),
             beta1=number(beta1),
             beta2=number(beta2),
@@ -104,20 +84,10 @@ class Adam(Optimizer):
         )
 
 
-def _steps_as_tensors(state, group):
-    """Counts of steps in states of long ago were plain numbers."""
-    for p in group["params"]:
-        mine = state.get(p)
-        if mine and "step" in mine and not isinstance(mine["step"], Tensor):
-            step = new_step(p, group)
-            step.fill_(float(mine["step"]))
-            mine["step"] = step
-
-
 class AdamW(Adam):
     """Adam whose weight decay is a factor of the weights."""
 
-    _decoupled = True
+    _newer = {**Adam._newer, "decoupled_weight_decay": True}
 
     def __init__(
         self,

@@ -1,19 +1,11 @@
 """Adamax."""
 
 from .. import _C
-from .adam import _steps_as_tensors
-from .optimizer import (
-    Optimizer,
-    check,
-    check_betas,
-    check_ways,
-    new_step,
-    number,
-    zeros_like,
-)
+from .one_pass import OnePass, column
+from .optimizer import check, check_betas, check_ways, number, zeros_like
 
 
-class Adamax(Optimizer):
+class Adamax(OnePass):
     """Adam with the largest of recent gradients in the place of the mean of squares."""
 
     def __init__(
@@ -46,34 +38,19 @@ class Adamax(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("foreach", None)
-            group.setdefault("maximize", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("capturable", False)
-            _steps_as_tensors(self.state, group)
-
-    def step(self, closure=None):
-        return self._run_step(closure)
+    def _begin(self, state, p, group):
+        state["exp_avg"] = zeros_like(p)
+        state["exp_inf"] = zeros_like(p)
 
     def _step_group(self, group, params, grads):
-        states = []
-        for p in params:
-            state = self.state[p]
-            if not state:
-                state["step"] = new_step(p, group)
-                state["exp_avg"] = zeros_like(p)
-                state["exp_inf"] = zeros_like(p)
-            states.append(state)
+        states = self._states(group, params)
         beta1, beta2 = group["betas"]
         _C.ops["_adamax_step_"](
             params,
             grads,
-            [s["exp_avg"] for s in states],
-            [s["exp_inf"] for s in states],
-            [s["step"] for s in states],
+            column(states, "exp_avg"),
+            column(states, "exp_inf"),
+            column(states, "step"),
             lr=number(group["lr"]),
             beta1=beta1,
             beta2=beta2,

@@ -1,11 +1,11 @@
 """Averaged stochastic gradient descent."""
 
 from .. import _C
-from .adam import _steps_as_tensors
-from .optimizer import Optimizer, check, check_ways, new_step, number, zeros_like
+from .one_pass import OnePass, column
+from .optimizer import check, check_ways, new_step, number, zeros_like
 
 
-class ASGD(Optimizer):
+class ASGD(OnePass):
     """Gradient descent with decreasing steps, and the mean of where it has been."""
 
     def __init__(
@@ -37,36 +37,21 @@ class ASGD(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("foreach", None)
-            group.setdefault("maximize", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("capturable", False)
-            _steps_as_tensors(self.state, group)
-
-    def step(self, closure=None):
-        return self._run_step(closure)
+    def _begin(self, state, p, group):
+        state["eta"] = new_step(p, group).fill_(number(group["lr"]))
+        state["mu"] = new_step(p, group).fill_(1.0)
+        state["ax"] = zeros_like(p)
 
     def _step_group(self, group, params, grads):
         lr = number(group["lr"])
-        states = []
-        for p in params:
-            state = self.state[p]
-            if not state:
-                state["step"] = new_step(p, group)
-                state["eta"] = new_step(p, group).fill_(lr)
-                state["mu"] = new_step(p, group).fill_(1.0)
-                state["ax"] = zeros_like(p)
-            states.append(state)
+        states = self._states(group, params)
         _C.ops["_asgd_step_"](
             params,
             grads,
-            [s["ax"] for s in states],
-            [s["eta"] for s in states],
-            [s["mu"] for s in states],
-            [s["step"] for s in states],
+            column(states, "ax"),
+            column(states, "eta"),
+            column(states, "mu"),
+            column(states, "step"),
             lr=lr,
             lambd=group["lambd"],
             alpha=group["alpha"],

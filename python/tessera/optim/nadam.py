@@ -1,20 +1,14 @@
 """NAdam."""
 
 from .. import _C
-from .adam import _steps_as_tensors
-from .optimizer import (
-    Optimizer,
-    check,
-    check_betas,
-    check_ways,
-    new_step,
-    number,
-    zeros_like,
-)
+from .one_pass import OnePass, column
+from .optimizer import check, check_betas, check_ways, new_step, number, zeros_like
 
 
-class NAdam(Optimizer):
+class NAdam(OnePass):
     """Adam with Nesterov's momentum."""
+
+    _newer = {"decoupled_weight_decay": False, "capturable": False}
 
     def __init__(
         self,
@@ -51,37 +45,21 @@ class NAdam(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("maximize", False)
-            group.setdefault("foreach", None)
-            group.setdefault("capturable", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("decoupled_weight_decay", False)
-            _steps_as_tensors(self.state, group)
-
-    def step(self, closure=None):
-        return self._run_step(closure)
+    def _begin(self, state, p, group):
+        state["mu_product"] = new_step(p, group).fill_(1.0)
+        state["exp_avg"] = zeros_like(p)
+        state["exp_avg_sq"] = zeros_like(p)
 
     def _step_group(self, group, params, grads):
-        states = []
-        for p in params:
-            state = self.state[p]
-            if not state:
-                state["step"] = new_step(p, group)
-                state["mu_product"] = new_step(p, group).fill_(1.0)
-                state["exp_avg"] = zeros_like(p)
-                state["exp_avg_sq"] = zeros_like(p)
-            states.append(state)
+        states = self._states(group, params)
         beta1, beta2 = group["betas"]
         _C.ops["_nadam_step_"](
             params,
             grads,
-            [s["exp_avg"] for s in states],
-            [s["exp_avg_sq"] for s in states],
-            [s["mu_product"] for s in states],
-            [s["step"] for s in states],
+            column(states, "exp_avg"),
+            column(states, "exp_avg_sq"),
+            column(states, "mu_product"),
+            column(states, "step"),
             lr=number(group["lr"]),
             beta1=beta1,
             beta2=beta2,

@@ -1,12 +1,14 @@
 """RMSprop."""
 
 from .. import _C
-from .adam import _steps_as_tensors
-from .optimizer import Optimizer, check, check_ways, new_step, number, zeros_like
+from .one_pass import OnePass, column
+from .optimizer import check, check_ways, number, zeros_like
 
 
-class RMSprop(Optimizer):
+class RMSprop(OnePass):
     """Steps by the gradient over the root of the running mean of its squares."""
+
+    _newer = {"momentum": 0, "centered": False, "capturable": False}
 
     def __init__(
         self,
@@ -42,40 +44,23 @@ class RMSprop(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("momentum", 0)
-            group.setdefault("centered", False)
-            group.setdefault("foreach", None)
-            group.setdefault("maximize", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("capturable", False)
-            _steps_as_tensors(self.state, group)
-
-    def step(self, closure=None):
-        return self._run_step(closure)
+    def _begin(self, state, p, group):
+        state["square_avg"] = zeros_like(p)
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = zeros_like(p)
+        if group["centered"]:
+            state["grad_avg"] = zeros_like(p)
 
     def _step_group(self, group, params, grads):
         momentum, centered = group["momentum"], group["centered"]
-        states = []
-        for p in params:
-            state = self.state[p]
-            if not state:
-                state["step"] = new_step(p, group)
-                state["square_avg"] = zeros_like(p)
-                if momentum > 0:
-                    state["momentum_buffer"] = zeros_like(p)
-                if centered:
-                    state["grad_avg"] = zeros_like(p)
-            states.append(state)
+        states = self._states(group, params)
         _C.ops["_rmsprop_step_"](
             params,
             grads,
-            [s["square_avg"] for s in states],
-            [s["grad_avg"] for s in states] if centered else [],
-            [s["momentum_buffer"] for s in states] if momentum > 0 else [],
-            [s["step"] for s in states],
+            column(states, "square_avg"),
+            column(states, "grad_avg") if centered else [],
+            column(states, "momentum_buffer") if momentum > 0 else [],
+            column(states, "step"),
             lr=number(group["lr"]),
             alpha=group["alpha"],
             eps=group["eps"],

@@ -1,11 +1,11 @@
 """Rprop."""
 
 from .. import _C
-from .adam import _steps_as_tensors
-from .optimizer import Optimizer, check, check_ways, new_step, number, zeros_like
+from .one_pass import OnePass, column
+from .optimizer import check, check_ways, number, zeros_like
 
 
-class Rprop(Optimizer):
+class Rprop(OnePass):
     """Steps by the gradient's sign; a size for each element, by whether the sign stays."""
 
     def __init__(
@@ -35,35 +35,20 @@ class Rprop(Optimizer):
         )
         super().__init__(params, defaults)
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("foreach", None)
-            group.setdefault("maximize", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("capturable", False)
-            _steps_as_tensors(self.state, group)
-
-    def step(self, closure=None):
-        return self._run_step(closure)
+    def _begin(self, state, p, group):
+        state["prev"] = zeros_like(p)
+        lr = number(group["lr"])
+        size = complex(lr, lr) if p.is_complex() else lr
+        state["step_size"] = zeros_like(p).fill_(size)
 
     def _step_group(self, group, params, grads):
-        states = []
-        for p in params:
-            state = self.state[p]
-            if not state:
-                state["step"] = new_step(p, group)
-                state["prev"] = zeros_like(p)
-                lr = number(group["lr"])
-                size = complex(lr, lr) if p.is_complex() else lr
-                state["step_size"] = zeros_like(p).fill_(size)
-            states.append(state)
+        states = self._states(group, params)
         _C.ops["_rprop_step_"](
             params,
             grads,
-            [s["prev"] for s in states],
-            [s["step_size"] for s in states],
-            [s["step"] for s in states],
+            column(states, "prev"),
+            column(states, "step_size"),
+            column(states, "step"),
             eta_minus=group["etas"][0],
             eta_plus=group["etas"][1],
             size_min=group["step_sizes"][0],
