@@ -115,7 +115,7 @@ Status run_index_add(Device& d, CUstream stream, const KernelArgs& args) {
     return fail(Code::kInvalid, "index_add(): wrong number of arguments");
   const KernelTensor &index = args.inputs[0], &source = args.inputs[1], &out = args.outputs[0];
   TS_TRY(check_index("index_add", index));
-  if (source.dtype != out.dtype)
+  if (is_complex(source.dtype))
     return fail(Code::kUnsupported, "index_add(): self is %s and source is %s",
                 dtype_name(out.dtype), dtype_name(source.dtype));
   if (source.numel == 0) return ok();
@@ -136,10 +136,10 @@ Status run_index_add(Device& d, CUstream stream, const KernelArgs& args) {
   __builtin_memcpy(&words[9], &args.doubles[0], sizeof(double));
   Hasher h(static_cast<uint64_t>(d.ordinal) << 8 | 5);
   h.add(static_cast<uint64_t>(out.dtype) | static_cast<uint64_t>(index.dtype) << 8 |
-        static_cast<uint64_t>(w.nd) << 16);
+        static_cast<uint64_t>(w.nd) << 16 | static_cast<uint64_t>(source.dtype) << 24);
   const Kernel* k = nullptr;
   TS_TRY(get_kernel(d, h.finish(), "index_add", "index_add", &k,
-                    [&] { return index_add_text(out.dtype, index.dtype, w.nd); }));
+                    [&] { return index_add_text(out.dtype, source.dtype, index.dtype, w.nd); }));
   return launch(d, stream, *k, {fill_blocks(d, source.numel), 256}, words, "launching index_add");
 }
 

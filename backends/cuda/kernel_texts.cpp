@@ -260,7 +260,7 @@ extern "C" __global__ void __launch_bounds__(256) index_add(const __grid_constan
     const Place x = place(p, i);
     const int64_t index = (int64_t)((const INDEX*)p.w[3])[x.at * (int64_t)p.w[4]];
     if (index < 0 || index >= size) { report(p, 2, index); continue; }
-    const A value = ld(st((A)(ld(((const S*)p.w[2])[x.from]) * alpha)));
+    const A value = ld(st((A)(take(((const FROM*)p.w[2])[x.from]) * alpha)));
     atomic_add((S*)p.w[1] + x.to + (index - x.at) * stride, value);
   }
 }
@@ -375,8 +375,10 @@ std::string index_select_text(int bytes, DType index, int ndim) {
          constant("ND", ndim) + kIndexShared + kIndexSelect + "}\n";
 }
 
-std::string index_add_text(DType dtype, DType index, int ndim) {
-  return prelude_text() + element_text(dtype) + "typedef " + storage_type(index) + " INDEX;\n" +
+std::string index_add_text(DType dtype, DType source, DType index, int ndim) {
+  return prelude_text() + element_text(dtype) + "typedef " + storage_type(index) +
+         " INDEX; typedef " + storage_type(source) + " FROM;\nTS_FN A take(FROM s) { return " +
+         convert_text(reg_class(source), reg_class(dtype), load_text(source, "s")) + "; }\n" +
          params_text(kIndexWords) + constant("DIMS", kKernelDims) + constant("ND", ndim) +
          kIndexShared + kIndexAdd + "}\n";
 }
