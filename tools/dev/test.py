@@ -24,11 +24,18 @@ VIRTUAL = {"DEVICE": "virtual", "TESSERA_VIRTUAL_GPU": "2x2GiB"}
 # What shows most of the CUDA backend in the least time.
 EMULATED_FILES = (
     "test_autograd.py",
+    "test_construct.py",
     "test_copies.py",
     "test_cuda.py",
+    "test_dropout_and_norms.py",
     "test_fuse.py",
+    "test_grad_scaler.py",
+    "test_norms.py",
     "test_optim.py",
+    "test_optimizers.py",
     "test_pointwise.py",
+    "test_products.py",
+    "test_random.py",
     "test_views.py",
 )
 CHECKS = ("includes", "sizes", "enumerates", "words")
@@ -269,10 +276,11 @@ def gpu_present() -> bool:
 
 def emulated_gpu(options: str) -> dict[str, str]:
     """Has the CUDA backend open the libraries of tests/cuda/emulator instead of CUDA's."""
-    folder = need(RELEASE / "emulator", "the emulated GPU")
+    folder = str(need(RELEASE / "emulator", "the emulated GPU"))
+    others = os.environ.get("LD_LIBRARY_PATH")
     return {
         "DEVICE": "cuda",
-        "LD_LIBRARY_PATH": str(folder),
+        "LD_LIBRARY_PATH": f"{folder}:{others}" if others else folder,
         "TESSERA_CACHE_DIR": str(ROOT / "build" / "emulator-cache"),
         "TESSERA_CACHE_MB": "2048",
         "TESSERA_EMULATOR": options,

@@ -19,13 +19,17 @@ std::map<uintptr_t, Range>& ranges() {
   return *all;
 }
 
+size_t rounded(size_t bytes) {
+  return (bytes + options().align - 1) / options().align * options().align;
+}
+
 }  // namespace
 
-// Allocations end at the end of a page, as far as the alignment of 256 bytes allows: what reads or
-// writes beyond meets a page that cannot be touched.
+// Allocations end at the end of a page, as far as their alignment allows: what reads or writes
+// beyond meets a page that cannot be touched.
 CUresult allocate(Device* d, size_t bytes, bool host, void** out) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  size_t size = (bytes + 255) / 256 * 256, inner = (size + kPage - 1) / kPage * kPage;
+  size_t size = rounded(bytes), inner = (size + kPage - 1) / kPage * kPage;
   std::lock_guard lock(g_mutex);
   if (!host && d->used + size > options().memory) return CUDA_ERROR_OUT_OF_MEMORY;
   void* base = mmap(nullptr, inner + kPage, PROT_READ | PROT_WRITE,
@@ -49,7 +53,7 @@ CUresult release(void* p, bool host) {
   if (it == ranges().end() || (it->second.device == nullptr) != host)
     return CUDA_ERROR_INVALID_VALUE;
   const Range& r = it->second;
-  if (r.device) r.device->used -= (r.bytes + 255) / 256 * 256;
+  if (r.device) r.device->used -= rounded(r.bytes);
   munmap(r.base, r.mapped);
   ranges().erase(it);
   return CUDA_SUCCESS;

@@ -11,6 +11,7 @@ struct Options {
   bool async = false;               // a thread for each stream; else all runs at the call
   bool shuffle = false;             // threads of a block run in random order
   bool poison = true;               // fresh memory is filled with NaN, shared memory too
+  size_t align = 256;               // of allocations; "exact": 16, so that they end at their end
   uint64_t seed = 1;                // of shuffle: "seed=7"
 };
 
