@@ -305,12 +305,17 @@ def emulated(runner: Runner) -> None:
     def random() -> Counts:
         return random_programs(200, "cuda", emulated_gpu("async,shuffle"))
 
+    def layouts() -> Counts:
+        program = ROOT / "tests" / "cuda" / "emulator" / "layouts.py"
+        return one([sys.executable, program, 3000], emulated_gpu("1x4GiB,async,shuffle,exact"))
+
     if not word:
         runner.section("emulated gpu", itself)
     runner.section("emulated c++", cpp)
     runner.section("emulated python", python)
     if everything and not word:
         runner.section("emulated random", random)
+        runner.section("emulated layouts", layouts)
 
 
 def full(runner: Runner) -> None:
