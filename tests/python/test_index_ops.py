@@ -351,3 +351,10 @@ def test_what_has_no_derivative_says_so():
     for out in (torch.histc(x, 2), torch.unique(x), torch.histogram(x, 2).hist):
         with pytest.raises(NotImplementedError, match="not implemented"):
             out.sum().backward()
+
+
+def test_index_add_of_bools_takes_a_factor(device):
+    source = torch.tensor([True, True, False, True], device=device)
+    empty = torch.zeros(4, dtype=torch.bool, device=device)
+    out = empty.index_add(0, torch.arange(4, device=device), source, alpha=2)
+    assert out.dtype == torch.bool and out.tolist() == [True, True, False, True]

@@ -65,6 +65,8 @@ TS_OP({
       if (index.numel() == 0) return out;
       source = apart_from(out, source);
       if (!(alpha.to_double() == 1 && alpha.im == 0)) source = op::mul(source, alpha);
+      // A bool times an integer is an integer; what is added has the dtype of self.
+      if (source.dtype() != out.dtype()) source = op::_to_dtype(source, out.dtype());
       TensorBase in[] = {apart_from(out, index), at_least_1d(source)};
       TensorBase to = at_least_1d(out);
       double one = 1;  // backends have a factor there
