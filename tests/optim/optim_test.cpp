@@ -101,6 +101,26 @@ TEST(OptimTest, RefusesWhatIsWrong) {
   EXPECT_ERROR(ReduceLROnPlateau(one, {.factor = 1.0}), kValue, "Factor should be < 1.0.");
 }
 
+TEST(OptimTest, RefusesTheStateOfAnotherOptimizer) {
+  Training t;
+  Adam adam(t.net.parameters());
+  t.step(adam);
+  NAdam other(t.net.parameters());
+  other.load_state_dict(adam.state_dict());
+  EXPECT_NE(error_of([&] { t.step(other); }).find("has no 'mu_product'"), std::string::npos);
+  adam.param_groups()[0]["amsgrad"] = 1;
+  EXPECT_NE(error_of([&] { t.step(adam); }).find("max_exp_avg_sq"), std::string::npos);
+}
+
+TEST(OptimTest, RefusesSchedulesThatDivideByNothing) {
+  Training t;
+  SGD sgd(t.net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  EXPECT_NE(error_of([&] { CosineAnnealingLR(sgd, 0); }), "");
+  EXPECT_NE(error_of([&] { CyclicLR(sgd, 0.1, 0.2, {.step_size_up = 0}); }), "");
+  ConstantLR zero(sgd, {.factor = 0, .total_iters = 1});
+  EXPECT_NE(error_of([&] { zero.step(); }), "");
+}
+
 TEST(OptimTest, OnlyParametersWithAGradientStep) {
   Tensor a = ones({1}).requires_grad_(), b = ones({1}).requires_grad_();
   SGD optimizer({a, b}, {.lr = 1.0});

@@ -102,6 +102,8 @@ Sample ConcatDataset::get(int64_t index) const {
 
 std::vector<Subset> random_split(DatasetRef dataset, const std::vector<int64_t>& lengths,
                                  Mt19937Generator* generator) {
+  for (int64_t length : lengths)
+    TS_CHECK_VALUE(length >= 0, "random_split: a length is negative: ", length);
   int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   TS_CHECK_VALUE(total == dataset->size(),
                  "Sum of input lengths does not equal the length of the input dataset!");

@@ -93,6 +93,8 @@ std::vector<double> OneCycleLR::get_lr() {
 
 CyclicLR::CyclicLR(Optimizer& optimizer, double base_lr, double max_lr, CyclicLROptions o)
     : LRScheduler(optimizer, false), o_(std::move(o)), max_lr_(max_lr) {
+  TS_CHECK_VALUE(o_.step_size_up > 0 && o_.step_size_down.value_or(1) >= 0,
+                 "CyclicLR: step_size_up must be positive, got ", o_.step_size_up);
   auto up = static_cast<double>(o_.step_size_up);
   total_size_ = up + static_cast<double>(o_.step_size_down.value_or(o_.step_size_up));
   step_ratio_ = up / total_size_;

@@ -159,7 +159,9 @@ ConstantLR::ConstantLR(Optimizer& optimizer, ConstantLROptions o) : LRScheduler(
 }
 std::vector<double> ConstantLR::get_lr() {
   if (last_epoch_ == 0) return scaled(o_.factor);
-  return last_epoch_ != o_.total_iters ? rates() : scaled(1.0 / o_.factor);
+  if (last_epoch_ != o_.total_iters) return rates();
+  TS_CHECK_VALUE(o_.factor > 0, "ConstantLR: from a factor of 0 no rate can be found again");
+  return scaled(1.0 / o_.factor);
 }
 std::vector<double> ConstantLR::closed_form() {
   return of_base(o_.factor + (last_epoch_ >= o_.total_iters ? 1 - o_.factor : 0.0));
@@ -207,6 +209,7 @@ std::vector<double> PolynomialLR::closed_form() {
 
 CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t T_max, CosineAnnealingOptions o)
     : LRScheduler(optimizer), T_max_(T_max), eta_min_(o.eta_min) {
+  TS_CHECK_VALUE(T_max > 0, "CosineAnnealingLR: T_max must be positive, got ", T_max);
   start();
 }
 std::vector<double> CosineAnnealingLR::get_lr() {

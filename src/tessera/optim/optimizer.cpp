@@ -23,7 +23,11 @@ bool ParamGroup::has(std::string_view name) const {
 std::vector<TensorBase> Optimizer::Work::at(size_t slot) const {
   std::vector<TensorBase> all;
   all.reserve(states.size());
-  for (State* state : states) all.push_back((*state)[slot]);
+  for (State* state : states) {
+    TS_CHECK_VALUE((*state)[slot].defined(), "the state of a parameter has no '", (*names)[slot],
+                   "': it is another optimizer's, or was begun with other options");
+    all.push_back((*state)[slot]);
+  }
   return all;
 }
 
@@ -76,6 +80,7 @@ void Optimizer::step() {
   size_t at = 0;
   for (const ParamGroup& group : groups_) {
     Work work;
+    work.names = &names_;
     for (const Tensor& p : group.params) {
       State& state = states_[at++];
       Tensor grad = p.grad();

@@ -59,7 +59,9 @@ class Optimizer {
   struct Work {
     std::vector<TensorBase> params, grads;
     std::vector<State*> states;
-    // One tensor of each state.
+    const std::vector<const char*>* names = nullptr;  // of the tensors of a state
+    // One tensor of each state; raises where a state that was loaded, or begun with other options,
+    // lacks it.
     std::vector<TensorBase> at(size_t slot) const;
     size_t size() const { return params.size(); }
   };

@@ -107,6 +107,10 @@ void load(Optimizer& optimizer, const std::string& path) {
         flat.emplace_back(key, value.tensor());
       else if (value.is_number())
         flat.emplace_back(key, number_tensor(value.real()));
+      else
+        raise(ErrorKind::kValue, cat(path, ": ", key,
+                                     " is neither a tensor nor a number: not a state that this "
+                                     "optimizer can take up"));
     }
   }
   optimizer.load_state_dict(flat);
