@@ -234,36 +234,13 @@ Status run_reduce(Exec exec, const ReduceProgram* program) {
               [&](Device& d) { return run_reduce_on(d, stream_of(d, exec.stream), *program); });
 }
 
-struct Named {
-  const char* name;
-  KernelFn run;
-};
-constexpr Named kKernels[] = {
-    {"matmul", run_matmul},           {"softmax", run_softmax},
-    {"log_softmax", run_log_softmax}, {"index_select", run_index_select},
-    {"index_add", run_index_add},     {"uniform", run_uniform},
-    {"arange", run_arange},           {"normal", run_normal},
-    {"bernoulli", run_bernoulli},     {"random_int", run_random_int},
-};
-
-KernelFn find(const char* name) {
-  for (const Named& k : kKernels)
-    if (!std::strcmp(k.name, name)) return k.run;
-  return nullptr;
-}
-
 Status run_kernel(Exec exec, const char* name, const KernelArgs* args) {
-  KernelFn run = find(name);
+  KernelFn run = find_named_kernel(name);
   if (!run) return fail(Code::kUnsupported, "%s is not implemented for CUDA", name);
-  // Only what moves elements does so by their size, whatever they are.
-  if (run != run_index_select)
-    for (int i = 0; i < args->num_outputs; ++i)
-      if (is_complex(args->outputs[i].dtype))
-        return fail(Code::kUnsupported, "%s of complex numbers is not implemented for CUDA", name);
   return with(exec.device, [&](Device& d) { return run(d, stream_of(d, exec.stream), *args); });
 }
 
-bool has_kernel(const char* name) { return find(name) != nullptr; }
+bool has_kernel(const char* name) { return find_named_kernel(name) != nullptr; }
 
 void compile_stats(int64_t* compiled, int64_t* from_cache) {
   count_compilations(compiled, from_cache);

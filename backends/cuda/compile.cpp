@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 
 #include "disk_cache.h"
 #include "nvrtc_api.h"
@@ -34,6 +36,23 @@ std::string log_of(const NvrtcApi& api, nvrtcProgram program) {
 
 }  // namespace
 
+namespace {
+
+// Texts are kept where $TESSERA_KEEP_KERNELS says: to be read, or to be compiled elsewhere.
+void keep_text(const std::string& text, const Hash128& name) {
+  static const char* folder = std::getenv("TESSERA_KEEP_KERNELS");
+  if (!folder || !*folder) return;
+  char path[4096];
+  std::snprintf(path, sizeof path, "%s/%016llx%016llx.cu", folder,
+                static_cast<unsigned long long>(name.hi), static_cast<unsigned long long>(name.lo));
+  if (std::FILE* f = std::fopen(path, "w")) {
+    std::fwrite(text.data(), 1, text.size(), f);
+    std::fclose(f);
+  }
+}
+
+}  // namespace
+
 bool compile_text(const std::string& text, int arch, std::vector<char>* image, std::string* error) {
   std::string why;
   const NvrtcApi* api = nvrtc_api(&why);
@@ -60,6 +79,7 @@ bool compile_text(const std::string& text, int arch, std::vector<char>* image, s
   h.add(static_cast<uint64_t>(api->major) << 32 | static_cast<uint64_t>(api->minor));
   h.add(std::string_view(text));
   Hash128 name = h.finish();
+  keep_text(text, name);
   if (read_cached(name, image)) {
     ++g_compiled;
     ++g_from_cache;

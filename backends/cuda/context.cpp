@@ -134,21 +134,6 @@ Status failed(Device& d, CUresult r, const char* what) {
   return fail(Code::kDeviceFault, "%s", d.fault.load());
 }
 
-Status take_data_error(Device& d) {
-  volatile ErrorSlot* slot = d.slot;
-  int32_t op = slot->op;
-  if (op == 0) [[likely]]
-    return ok();
-  std::atomic_thread_fence(std::memory_order_acquire);
-  const char* name =
-      static_cast<DataError>(op - 1) == DataError::kIndexSelect ? "index_select" : "index_add";
-  Status s =
-      fail(Code::kInvalid, "%s(): index %lld is out of range for dimension %d of size %lld", name,
-           static_cast<long long>(slot->index), slot->dim, static_cast<long long>(slot->size));
-  slot->op = 0;
-  return s;
-}
-
 Status Scratch::take(size_t bytes) {
   const DriverApi& cu = driver();
   CUresult r = device_.has_pools ? cu.cuMemAllocAsync(&address_, bytes, stream_)

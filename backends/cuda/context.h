@@ -3,22 +3,13 @@
 #include <atomic>
 #include <cstdint>
 
+#include "data_error.h"
 #include "driver_api.h"
 #include "status.h"
 
 namespace tessera::cuda {
 
 inline constexpr int kMaxDevices = 64;
-
-// Written by kernels that find wrong data, read by the host at the next synchronising call. It lies
-// in mapped page-locked memory, so reading it costs the host no call.
-struct ErrorSlot {
-  int32_t op;  // 0: none; else 1 + a DataError
-  int32_t dim;
-  int64_t index;
-  int64_t size;
-};
-enum class DataError : int32_t { kIndexSelect, kIndexAdd };
 
 struct Device {
   int ordinal = 0;

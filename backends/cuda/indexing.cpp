@@ -111,6 +111,7 @@ Status run_index_select(Device& d, CUstream stream, const KernelArgs& args) {
 }
 
 Status run_index_add(Device& d, CUstream stream, const KernelArgs& args) {
+  TS_TRY(refuse_complex(args, "index_add"));
   if (args.num_inputs != 2 || args.num_outputs != 1 || args.num_ints < 1 || args.num_doubles < 1)
     return fail(Code::kInvalid, "index_add(): wrong number of arguments");
   const KernelTensor &index = args.inputs[0], &source = args.inputs[1], &out = args.outputs[0];
@@ -142,5 +143,8 @@ Status run_index_add(Device& d, CUstream stream, const KernelArgs& args) {
                     [&] { return index_add_text(out.dtype, source.dtype, index.dtype, w.nd); }));
   return launch(d, stream, *k, {fill_blocks(d, source.numel), 256}, words, "launching index_add");
 }
+
+TS_CUDA_KERNEL("index_select", run_index_select)
+TS_CUDA_KERNEL("index_add", run_index_add)
 
 }  // namespace tessera::cuda

@@ -1,4 +1,7 @@
-// Kernels by name: what run_kernel of the backend's table reaches.
+// Kernels by name: what run_kernel of the backend's table reaches. Each is registered where it is
+// written:
+//   TS_CUDA_KERNEL("softmax", run_softmax)
+// A kernel refuses dtypes it does not have (kUnsupported); none moves work to the CPU.
 #pragma once
 #include "context.h"
 
@@ -6,16 +9,19 @@ namespace tessera::cuda {
 
 using KernelFn = Status (*)(Device& d, CUstream stream, const KernelArgs& args);
 
-Status run_softmax(Device& d, CUstream stream, const KernelArgs& args);
-Status run_log_softmax(Device& d, CUstream stream, const KernelArgs& args);
-Status run_index_select(Device& d, CUstream stream, const KernelArgs& args);
-Status run_index_add(Device& d, CUstream stream, const KernelArgs& args);
-Status run_uniform(Device& d, CUstream stream, const KernelArgs& args);
-Status run_normal(Device& d, CUstream stream, const KernelArgs& args);
-Status run_bernoulli(Device& d, CUstream stream, const KernelArgs& args);
-Status run_random_int(Device& d, CUstream stream, const KernelArgs& args);
-Status run_arange(Device& d, CUstream stream, const KernelArgs& args);
-Status run_matmul(Device& d, CUstream stream, const KernelArgs& args);
+struct RegisterKernel {
+  RegisterKernel(const char* name, KernelFn fn);
+};
+#define TS_CUDA_KERNEL_LINE(line) register_kernel_##line
+#define TS_CUDA_KERNEL_NAME(line) TS_CUDA_KERNEL_LINE(line)
+#define TS_CUDA_KERNEL(name, fn) \
+  static const ::tessera::cuda::RegisterKernel TS_CUDA_KERNEL_NAME(__COUNTER__)(name, fn);
+
+// Null if there is none of that name.
+KernelFn find_named_kernel(const char* name);
+
+// Of a kernel that has no complex form.
+Status refuse_complex(const KernelArgs& args, const char* name);
 
 // Frees what was kept for a stream, whose work is done.
 void forget_matmul_workspace(Device& d, CUstream stream);

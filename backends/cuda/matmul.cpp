@@ -102,6 +102,7 @@ Status run_tiled(Device& d, CUstream stream, DType dtype, const Matrix& a, const
 }  // namespace
 
 Status run_matmul(Device& d, CUstream stream, const KernelArgs& args) {
+  TS_TRY(refuse_complex(args, "matmul"));
   if (args.num_inputs < 2 || args.num_outputs != 1)
     return fail(Code::kInvalid, "matmul(): wrong number of arguments");
   const KernelTensor& out = args.outputs[0];
@@ -157,5 +158,7 @@ Status run_matmul(Device& d, CUstream stream, const KernelArgs& args) {
   if (unsupported) TS_TRY(run_tiled(d, stream, dtype, a, b, out.data, batch));
   return bias ? add_bias(d, stream, out, *bias) : ok();
 }
+
+TS_CUDA_KERNEL("matmul", run_matmul)
 
 }  // namespace tessera::cuda

@@ -43,28 +43,37 @@ Status check_args(const KernelArgs& args, const char* name, int ints, int double
 }  // namespace
 
 Status run_uniform(Device& d, CUstream stream, const KernelArgs& args) {
+  TS_TRY(refuse_complex(args, "uniform"));
   TS_TRY(check_args(args, "uniform_", 2, 2, true));
   return draw(d, stream, args, Draw::kUniform, "uniform", bits_of(args.doubles[0]),
               bits_of(args.doubles[1]), args.outputs[0].dtype == DType::kFloat64);
 }
 
 Status run_normal(Device& d, CUstream stream, const KernelArgs& args) {
+  TS_TRY(refuse_complex(args, "normal"));
   TS_TRY(check_args(args, "normal_", 2, 2, true));
   return draw(d, stream, args, Draw::kNormal, "normal", bits_of(args.doubles[0]),
               bits_of(args.doubles[1]), args.outputs[0].dtype == DType::kFloat64);
 }
 
 Status run_bernoulli(Device& d, CUstream stream, const KernelArgs& args) {
+  TS_TRY(refuse_complex(args, "bernoulli"));
   TS_TRY(check_args(args, "bernoulli", 2, 1, false));
   return draw(d, stream, args, Draw::kBernoulli, "bernoulli", bits_of(args.doubles[0]), 0, false);
 }
 
 Status run_random_int(Device& d, CUstream stream, const KernelArgs& args) {
+  TS_TRY(refuse_complex(args, "random_int"));
   TS_TRY(check_args(args, "random_int", 5, 0, false));
   uint64_t low = static_cast<uint64_t>(args.ints[3]), high = static_cast<uint64_t>(args.ints[4]);
   if (high == low) return fail(Code::kInvalid, "random_int: the range is empty");
   return draw(d, stream, args, Draw::kRandomInt, "random_int", low, high,
               high - low >= uint64_t{1} << 32);
 }
+
+TS_CUDA_KERNEL("uniform", run_uniform)
+TS_CUDA_KERNEL("normal", run_normal)
+TS_CUDA_KERNEL("bernoulli", run_bernoulli)
+TS_CUDA_KERNEL("random_int", run_random_int)
 
 }  // namespace tessera::cuda

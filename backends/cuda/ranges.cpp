@@ -1,4 +1,4 @@
-// arange. The rarer linspace and logspace are made on the host.
+// arange.
 #include "kernel.h"
 #include "kernel_texts.h"
 #include "kernels.h"
@@ -15,6 +15,7 @@ uint64_t bits_of(double v) {
 }  // namespace
 
 Status run_arange(Device& d, CUstream stream, const KernelArgs& args) {
+  TS_TRY(refuse_complex(args, "arange"));
   const KernelTensor& out = args.outputs[0];
   if (args.num_outputs != 1 || args.num_ints < 2 || args.num_doubles < 2)
     return fail(Code::kInvalid, "arange(): wrong number of arguments");
@@ -32,5 +33,7 @@ Status run_arange(Device& d, CUstream stream, const KernelArgs& args) {
       whole ? static_cast<uint64_t>(args.ints[1]) : bits_of(args.doubles[1])};
   return launch(d, stream, *k, {fill_blocks(d, out.numel), 256}, words, "launching arange");
 }
+
+TS_CUDA_KERNEL("arange", run_arange)
 
 }  // namespace tessera::cuda

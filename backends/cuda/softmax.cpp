@@ -90,10 +90,15 @@ Status run(Device& d, CUstream stream, const KernelArgs& args, bool log) {
 }  // namespace
 
 Status run_softmax(Device& d, CUstream stream, const KernelArgs& args) {
+  TS_TRY(refuse_complex(args, "softmax"));
   return run(d, stream, args, false);
 }
 Status run_log_softmax(Device& d, CUstream stream, const KernelArgs& args) {
+  TS_TRY(refuse_complex(args, "log_softmax"));
   return run(d, stream, args, true);
 }
+
+TS_CUDA_KERNEL("softmax", run_softmax)
+TS_CUDA_KERNEL("log_softmax", run_log_softmax)
 
 }  // namespace tessera::cuda

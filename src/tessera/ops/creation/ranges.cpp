@@ -8,13 +8,9 @@ namespace tessera {
 
 namespace {
 
-// Made where there is a kernel for it: on the device, or on the host.
 TensorBase ramp(const char* kernel, int64_t count, DType dtype, const CreationOptions& o,
                 std::span<const int64_t> ints, std::span<const double> doubles) {
-  bool there = o.device.is_cpu() || has_kernel(o.device, kernel);
-  CreationOptions host = o;
-  if (!there) host.device = Device{};
-  TensorBase out = host.unallocated({count}, dtype);
+  TensorBase out = o.unallocated({count}, dtype);
   allocate(out.storage());
   if (count > 0) launch(kernel, {&out, 1}, {}, ints, doubles);
   return o.finish(std::move(out));

@@ -1,0 +1,31 @@
+#include "kernels.h"
+
+#include <string_view>
+#include <unordered_map>
+
+namespace tessera::cuda {
+namespace {
+
+// Filled when the library is loaded, read-only afterwards.
+std::unordered_map<std::string_view, KernelFn>& kernels() {
+  static std::unordered_map<std::string_view, KernelFn> all;
+  return all;
+}
+
+}  // namespace
+
+RegisterKernel::RegisterKernel(const char* name, KernelFn fn) { kernels().emplace(name, fn); }
+
+KernelFn find_named_kernel(const char* name) {
+  auto it = kernels().find(name);
+  return it == kernels().end() ? nullptr : it->second;
+}
+
+Status refuse_complex(const KernelArgs& args, const char* name) {
+  for (int i = 0; i < args.num_outputs; ++i)
+    if (is_complex(args.outputs[i].dtype))
+      return fail(Code::kUnsupported, "%s of complex numbers is not implemented for CUDA", name);
+  return ok();
+}
+
+}  // namespace tessera::cuda
