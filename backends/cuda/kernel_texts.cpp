@@ -413,11 +413,11 @@ extern "C" __global__ void __launch_bounds__(256) arange(const __grid_constant__
 }
 
 std::string bias_add_text(DType dtype) {
-  return prelude_text() + element_text(dtype) + params_text(5) + kBiasAdd + "}\n";
+  return prelude_text(is_complex(dtype)) + element_text(dtype) + params_text(5) + kBiasAdd + "}\n";
 }
 
 std::string matmul_text(DType dtype) {
-  return prelude_text() + element_text(dtype) + params_text(12) + kMatmul + "}\n";
+  return prelude_text(is_complex(dtype)) + element_text(dtype) + params_text(12) + kMatmul + "}\n";
 }
 
 }  // namespace tessera::cuda

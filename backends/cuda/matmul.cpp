@@ -102,7 +102,6 @@ Status run_tiled(Device& d, CUstream stream, DType dtype, const Matrix& a, const
 }  // namespace
 
 Status run_matmul(Device& d, CUstream stream, const KernelArgs& args) {
-  TS_TRY(refuse_complex(args, "matmul"));
   if (args.num_inputs < 2 || args.num_outputs != 1)
     return fail(Code::kInvalid, "matmul(): wrong number of arguments");
   const KernelTensor& out = args.outputs[0];
@@ -131,7 +130,7 @@ Status run_matmul(Device& d, CUstream stream, const KernelArgs& args) {
     batch = a.batch = 1;
     a.batch_stride = 0;
   }
-  if (!is_floating(dtype)) {
+  if (!is_floating(dtype) && !is_complex(dtype)) {
     TS_TRY(run_tiled(d, stream, dtype, a, b, out.data, batch));
     return bias ? add_bias(d, stream, out, *bias) : ok();
   }
@@ -146,8 +145,8 @@ Status run_matmul(Device& d, CUstream stream, const KernelArgs& args) {
     TS_TRY(pack(d, stream, dtype, &b, &packed_b));
     view_of(b, &shape.b);
   }
-  shape.bias =
-      bias && dtype != DType::kFloat64 && (bias->ndim == 0 || bias->strides[bias->ndim - 1] == 1);
+  shape.bias = bias && dtype != DType::kFloat64 && !is_complex(dtype) &&
+               (bias->ndim == 0 || bias->strides[bias->ndim - 1] == 1);
   bool unsupported = false;
   if (shape.bias) {
     TS_TRY(run_cublaslt(d, stream, shape, bias->data, &unsupported));

@@ -39,9 +39,20 @@ cudaDataType_t data_type(DType t) {
       return CUDA_R_16BF;
     case DType::kFloat64:
       return CUDA_R_64F;
+    case DType::kComplex64:
+      return CUDA_C_32F;
+    case DType::kComplex128:
+      return CUDA_C_64F;
     default:
       return CUDA_R_32F;
   }
+}
+
+// What products are summed and scaled in.
+bool in_double(DType t) { return t == DType::kFloat64 || t == DType::kComplex128; }
+cudaDataType_t scale_type(DType t) {
+  if (is_complex(t)) return data_type(t);
+  return in_double(t) ? CUDA_R_64F : CUDA_R_32F;
 }
 
 uint32_t alignment_of(const void* p) {
@@ -83,11 +94,10 @@ Status make_layout(const CublasLtApi& api, cublasLtMatrixLayout_t* out, DType t,
 // cuBLASLt thinks in columns: the row-major product a b is its product b' a', where each operand's
 // memory is read as the transpose of what we call it. So b comes first, and "rows" are our columns.
 Status describe(const CublasLtApi& api, const MatmulShape& s, const void* bias, Plan* p) {
-  bool f64 = s.dtype == DType::kFloat64;
-  TS_TRY(
-      lt(api.cublasLtMatmulDescCreate(&p->operation, f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                      f64 ? CUDA_R_64F : CUDA_R_32F),
-         api, "a descriptor"));
+  TS_TRY(lt(api.cublasLtMatmulDescCreate(
+                &p->operation, in_double(s.dtype) ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                scale_type(s.dtype)),
+            api, "a descriptor"));
   auto set = [&](cublasLtMatmulDescAttributes_t a, const auto& v) {
     return lt(api.cublasLtMatmulDescSetAttribute(p->operation, a, &v, sizeof v), api,
               "a descriptor's attribute");
@@ -189,11 +199,12 @@ Status run_cublaslt(Device& d, CUstream stream, const MatmulShape& shape, const 
               *api, "the bias"));
   CUdeviceptr workspace = 0;
   if (p.workspace > 0) TS_TRY(workspace_of(d, s, stream, &workspace));
-  float one_f = 1, zero_f = 0;
-  double one_d = 1, zero_d = 0;
-  bool f64 = shape.dtype == DType::kFloat64;
-  const void* alpha = f64 ? static_cast<void*>(&one_d) : &one_f;
-  const void* beta = f64 ? static_cast<void*>(&zero_d) : &zero_f;
+  // Of complex numbers the imaginary part too.
+  const float one_f[2] = {1, 0}, zero_f[2] = {0, 0};
+  const double one_d[2] = {1, 0}, zero_d[2] = {0, 0};
+  const bool f64 = in_double(shape.dtype);
+  const void* alpha = f64 ? static_cast<const void*>(one_d) : one_f;
+  const void* beta = f64 ? static_cast<const void*>(zero_d) : zero_f;
   return lt(api->cublasLtMatmul(s.handle, p.operation, alpha, shape.b.data, p.a, shape.a.data, p.b,
                                 beta, shape.out, p.c, shape.out, p.c, &p.algorithm,
                                 reinterpret_cast<void*>(workspace), p.workspace,

@@ -2,6 +2,7 @@
 #include <cublasLt.h>
 
 #include <algorithm>
+#include <complex>
 #include <cstring>
 #include <functional>
 #include <vector>
@@ -72,39 +73,52 @@ uint16_t to_bfloat(float f) {
   return f != f ? 0x7fff : static_cast<uint16_t>((x + 0x7fffu + (x >> 16 & 1u)) >> 16);
 }
 
+bool is_complex(cudaDataType_t t) { return t == CUDA_C_32F || t == CUDA_C_64F; }
 size_t bytes_of(cudaDataType_t t) {
+  if (is_complex(t)) return t == CUDA_C_64F ? 16 : 8;
   return t == CUDA_R_64F ? 8 : t == CUDA_R_32F ? 4 : t == CUDA_R_16F || t == CUDA_R_16BF ? 2 : 0;
 }
 
 template <class A>
+inline constexpr bool is_complex_v = false;
+template <class R>
+inline constexpr bool is_complex_v<std::complex<R>> = true;
+
+template <class A>
 A read(const void* p, cudaDataType_t t, int64_t i) {
-  switch (t) {
-    case CUDA_R_16F:
-      return from_half(static_cast<const uint16_t*>(p)[i]);
-    case CUDA_R_16BF:
-      return from_bfloat(static_cast<const uint16_t*>(p)[i]);
-    case CUDA_R_32F:
-      return static_cast<A>(static_cast<const float*>(p)[i]);
-    default:
-      return static_cast<A>(static_cast<const double*>(p)[i]);
-  }
+  if constexpr (is_complex_v<A>)
+    return static_cast<const A*>(p)[i];
+  else
+    switch (t) {
+      case CUDA_R_16F:
+        return from_half(static_cast<const uint16_t*>(p)[i]);
+      case CUDA_R_16BF:
+        return from_bfloat(static_cast<const uint16_t*>(p)[i]);
+      case CUDA_R_32F:
+        return static_cast<A>(static_cast<const float*>(p)[i]);
+      default:
+        return static_cast<A>(static_cast<const double*>(p)[i]);
+    }
 }
 
 template <class A>
 void write(void* p, cudaDataType_t t, int64_t i, A v) {
-  switch (t) {
-    case CUDA_R_16F:
-      static_cast<uint16_t*>(p)[i] = to_half(static_cast<float>(v));
-      break;
-    case CUDA_R_16BF:
-      static_cast<uint16_t*>(p)[i] = to_bfloat(static_cast<float>(v));
-      break;
-    case CUDA_R_32F:
-      static_cast<float*>(p)[i] = static_cast<float>(v);
-      break;
-    default:
-      static_cast<double*>(p)[i] = static_cast<double>(v);
-  }
+  if constexpr (is_complex_v<A>)
+    static_cast<A*>(p)[i] = v;
+  else
+    switch (t) {
+      case CUDA_R_16F:
+        static_cast<uint16_t*>(p)[i] = to_half(static_cast<float>(v));
+        break;
+      case CUDA_R_16BF:
+        static_cast<uint16_t*>(p)[i] = to_bfloat(static_cast<float>(v));
+        break;
+      case CUDA_R_32F:
+        static_cast<float*>(p)[i] = static_cast<float>(v);
+        break;
+      default:
+        static_cast<double*>(p)[i] = static_cast<double>(v);
+    }
 }
 
 struct Product {
@@ -137,7 +151,7 @@ void multiply(const Product& p) {
       }
       for (int64_t i = 0; i < m; ++i) {
         A v = static_cast<A>(p.alpha) * sum[static_cast<size_t>(i)];
-        if (p.beta != 0)
+        if (p.beta != 0.0)
           v += static_cast<A>(p.beta) * read<A>(p.c, p.lc.type, z * p.lc.stride + j * p.lc.ld + i);
         if (p.about.epilogue == CUBLASLT_EPILOGUE_BIAS) v += read<A>(p.about.bias, p.ld.type, i);
         write(p.d, p.ld.type, z * p.ld.stride + j * p.ld.ld + i, v);
@@ -149,6 +163,11 @@ void multiply(const Product& p) {
 // What the real library asks of its operands, as far as the backend could get it wrong.
 bool possible(const Description& about, const Layout& a, const Layout& b, const Layout& d) {
   bool ta = about.transpose_a != CUBLAS_OP_N, tb = about.transpose_b != CUBLAS_OP_N;
+  // Neither conjugates nor biases are emulated for complex numbers: the backend asks for none.
+  if (about.transpose_a == CUBLAS_OP_C || about.transpose_b == CUBLAS_OP_C) return false;
+  if (is_complex(d.type) &&
+      (about.epilogue != CUBLASLT_EPILOGUE_DEFAULT || about.scale != d.type || a.type != d.type))
+    return false;
   auto fits = [](const Layout& l) {
     return bytes_of(l.type) != 0 && l.ld >= static_cast<int64_t>(l.rows) && l.batch >= 1;
   };
@@ -262,13 +281,30 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t about, cons
                               cudaStream_t stream) {
   if (!possible(of(about), of(la), of(lb), of(ld)) || !workspace || workspace_bytes < 1024)
     return CUBLAS_STATUS_INVALID_VALUE;
-  bool f64 = of(about).scale == CUDA_R_64F;
+  const cudaDataType_t scale = of(about).scale;
+  const bool f64 = scale == CUDA_R_64F || scale == CUDA_C_64F;
+  if (is_complex(scale) &&
+      (f64 ? static_cast<const double*>(alpha)[1] + static_cast<const double*>(beta)[1]
+           : static_cast<const float*>(alpha)[1] + static_cast<const float*>(beta)[1]) != 0)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   Product p{of(about), of(la), of(lb), of(lc), of(ld), a, b, c, d, 0, 0};
   p.alpha = f64 ? *static_cast<const double*>(alpha) : *static_cast<const float*>(alpha);
   p.beta = f64 ? *static_cast<const double*>(beta) : *static_cast<const float*>(beta);
-  std::function<int()> work = [p, f64, workspace, workspace_bytes] {
+  std::function<int()> work = [p, scale, workspace, workspace_bytes] {
     std::memset(workspace, 0xff, workspace_bytes);  // another product's, while both run
-    f64 ? multiply<double>(p) : multiply<float>(p);
+    switch (scale) {
+      case CUDA_C_64F:
+        multiply<std::complex<double>>(p);
+        break;
+      case CUDA_C_32F:
+        multiply<std::complex<float>>(p);
+        break;
+      case CUDA_R_64F:
+        multiply<double>(p);
+        break;
+      default:
+        multiply<float>(p);
+    }
     return 0;
   };
   return emulator_enqueue(stream, &work) == 0 ? CUBLAS_STATUS_SUCCESS
