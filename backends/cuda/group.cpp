@@ -26,6 +26,31 @@ Status run_group_on(Device& d, CUstream stream, const GroupProgram& g) {
   return launch(d, stream, *k, grid, words, "launching a pointwise kernel");
 }
 
+Status convert_strided(Device& d, CUstream stream, int ndim, const int64_t* sizes,
+                       const Operand& from, const Operand& to) {
+  int64_t numel = 1;
+  for (int i = 0; i < ndim; ++i) numel *= sizes[i];
+  Instr convert{};
+  convert.kind = Instr::Kind::kConvert;
+  convert.cls = reg_class(from.dtype);
+  convert.result_cls = reg_class(to.dtype);
+  convert.round_to = to.dtype;
+  convert.num_sources = 1;
+  convert.sources[0] = {SourceKind::kInput, 0};
+  GroupOutput out{to, 0};
+  GroupProgram g{};
+  g.ndim = ndim;
+  g.sizes = sizes;
+  g.numel = numel;
+  g.num_inputs = 1;
+  g.inputs = &from;
+  g.num_instrs = 1;
+  g.instrs = &convert;
+  g.num_outputs = 1;
+  g.outputs = &out;
+  return run_group_on(d, stream, g);
+}
+
 Status copy_strided(Device& d, CUstream stream, void* dst, const void* src, DType dtype, int ndim,
                     const int64_t* sizes, const int64_t* strides) {
   int64_t dense[kMaxDims];
@@ -34,26 +59,8 @@ Status copy_strided(Device& d, CUstream stream, void* dst, const void* src, DTyp
     dense[i] = numel;
     numel *= sizes[i];
   }
-  Operand in{const_cast<void*>(src), dtype, strides};
-  RegClass cls = reg_class(dtype);
-  Instr keep{};
-  keep.kind = Instr::Kind::kConvert;
-  keep.cls = keep.result_cls = cls;
-  keep.round_to = dtype;
-  keep.num_sources = 1;
-  keep.sources[0] = {SourceKind::kInput, 0};
-  GroupOutput out{{dst, dtype, dense}, 0};
-  GroupProgram g{};
-  g.ndim = ndim;
-  g.sizes = sizes;
-  g.numel = numel;
-  g.num_inputs = 1;
-  g.inputs = &in;
-  g.num_instrs = 1;
-  g.instrs = &keep;
-  g.num_outputs = 1;
-  g.outputs = &out;
-  return run_group_on(d, stream, g);
+  return convert_strided(d, stream, ndim, sizes, {const_cast<void*>(src), dtype, strides},
+                         {dst, dtype, dense});
 }
 
 }  // namespace tessera::cuda

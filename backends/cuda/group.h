@@ -10,4 +10,8 @@ Status run_group_on(Device& d, CUstream stream, const GroupProgram& g);
 Status copy_strided(Device& d, CUstream stream, void* dst, const void* src, DType dtype, int ndim,
                     const int64_t* sizes, const int64_t* strides);
 
+// The same between any strides and dtypes; real numbers become complex ones.
+Status convert_strided(Device& d, CUstream stream, int ndim, const int64_t* sizes,
+                       const Operand& from, const Operand& to);
+
 }  // namespace tessera::cuda
