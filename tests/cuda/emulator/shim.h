@@ -142,8 +142,15 @@ inline int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
-inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+// By hand: the compiler's own may be a call of its library, which kernels are not linked with.
+inline int __popc(unsigned x) {
+  x -= x >> 1 & 0x55555555u;
+  x = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
+  return (int)((x + (x >> 4) & 0x0f0f0f0fu) * 0x01010101u >> 24);
+}
+inline int __popcll(unsigned long long x) {
+  return __popc((unsigned)x) + __popc((unsigned)(x >> 32));
+}
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
