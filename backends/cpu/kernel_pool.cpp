@@ -1,6 +1,8 @@
 // Pooling: planes are independent, windows are read off the arguments. See ops/pool/geometry.h.
+// Outputs are written whole.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "convert_scalar.h"
 #include "kernels.h"
@@ -23,7 +25,6 @@ struct Pool {
         padding(ints + 13),
         dilation(ints + 16),
         more(ints + 19) {}
-  int64_t in_points() const { return in[0] * in[1] * in[2]; }
   int64_t out_points() const { return out[0] * out[1] * out[2]; }
 };
 
@@ -63,19 +64,53 @@ int64_t planes_at_once(const Pool& p) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, p.out_points() * window));
 }
 
+// Planes of [planes, d, h, w], or of [batch, d, h, w, channels], whose channels lie between.
+struct Planes {
+  int64_t count, between, points;
+
+  explicit Planes(const KernelTensor& t)
+      : count(t.sizes[0] * (t.ndim == 5 ? t.sizes[4] : 1)),
+        between(t.ndim == 5 ? t.sizes[4] : 1),
+        points(t.sizes[1] * t.sizes[2] * t.sizes[3]) {}
+  int64_t first(int64_t plane) const {
+    return plane / between * between * points + plane % between;
+  }
+};
+template <class T>
+struct Plane {
+  T* data;
+  int64_t between;
+  T& operator[](int64_t i) const { return data[i * between]; }
+};
+template <class T>
+Plane<T> plane_of(const Planes& p, T* data, int64_t plane) {
+  return {data + p.first(plane), p.between};
+}
+
 template <class T>
 using Register = std::conditional_t<std::is_same_v<T, double>, double,
                                     std::conditional_t<std::is_integral_v<T>, int64_t, float>>;
 
 // Outputs: values, indices in their plane. NaN wins; of equals the first.
 template <class T>
-void max_planes(const Pool& p, const T* in, T* values, int64_t* indices, int64_t first,
-                int64_t last) {
+void max_planes(const Pool& p, const KernelArgs& a, int64_t first, int64_t last) {
   using C = Register<T>;
+  const Planes wide(a.inputs[0]), narrow(a.outputs[0]);
   for (int64_t n = first; n < last; ++n) {
-    const T* plane = in + n * p.in_points();
+    const auto plane = plane_of(wide, static_cast<const T*>(a.inputs[0].data), n);
+    const auto values = plane_of(narrow, static_cast<T*>(a.outputs[0].data), n);
+    const auto indices = plane_of(narrow, static_cast<int64_t*>(a.outputs[1].data), n);
     each_window(p, [&](int64_t at, Range z, Range y, Range x) {
       int64_t best = (z.first * p.in[1] + y.first) * p.in[2] + x.first;
+      // Steps may jump over an input that is shorter than they are.
+      const bool empty = z.first >= z.last || y.first >= y.last || x.first >= x.last;
+      if (empty) {
+        values[at] = std::numeric_limits<C>::has_infinity
+                         ? cast<T>(-std::numeric_limits<C>::infinity())
+                         : std::numeric_limits<T>::lowest();
+        indices[at] = best;
+        return;
+      }
       C largest = cast<C>(plane[best]);
       for (int64_t i = z.first; i < z.last; i += z.step)
         for (int64_t j = y.first; j < y.last; j += y.step) {
@@ -90,24 +125,22 @@ void max_planes(const Pool& p, const T* in, T* values, int64_t* indices, int64_t
             }
           }
         }
-      values[n * p.out_points() + at] = plane[best];
-      indices[n * p.out_points() + at] = best;
+      values[at] = plane[best];
+      indices[at] = best;
     });
   }
 }
 
 Status pool_max(const KernelArgs& a) {
   Pool p(a.ints);
-  const int64_t planes = a.inputs[0].sizes[0];
+  const int64_t planes = Planes(a.inputs[0]).count;
   return with_type(a.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     if constexpr (is_complex_v<T> || std::is_same_v<T, bool>) {
       return fail(Code::kUnsupported, "max_pool is not implemented for %s",
                   dtype_name(a.inputs[0].dtype));
     } else {
-      parallel_for(0, planes, planes_at_once(p), [&](int64_t first, int64_t last) {
-        max_planes(p, static_cast<const T*>(a.inputs[0].data), static_cast<T*>(a.outputs[0].data),
-                   static_cast<int64_t*>(a.outputs[1].data), first, last);
-      });
+      parallel_for(0, planes, planes_at_once(p),
+                   [&](int64_t first, int64_t last) { max_planes<T>(p, a, first, last); });
       return Status{};
     }
   });
@@ -123,8 +156,6 @@ Status check_places(const KernelTensor& indices, int64_t points) {
   return {};
 }
 
-int64_t points_of(const KernelTensor& t) { return t.sizes[0] ? t.numel / t.sizes[0] : 0; }
-
 enum class Move { kAdd, kAssign, kGather };
 
 // Between the elements of a plane and the places that indices name. The plane side is `wide`.
@@ -132,25 +163,29 @@ template <Move move>
 Status moved(const KernelArgs& a) {
   const KernelTensor& indices = a.inputs[1];
   const KernelTensor& wide = move == Move::kGather ? a.inputs[0] : a.outputs[0];
-  const int64_t points = points_of(wide), count = points_of(indices), planes = indices.sizes[0];
-  if (Status s = check_places(indices, points); !s.ok()) return s;
+  const Planes places(wide), own(indices);
+  if (Status s = check_places(indices, places.points); !s.ok()) return s;
   return with_type(wide.dtype, [&]<class T>(std::type_identity<T>) {
     using C = std::conditional_t<is_complex_v<T>, T, Register<T>>;
-    const T* from = static_cast<const T*>(a.inputs[0].data);
-    T* to = static_cast<T*>(a.outputs[0].data);
-    const int64_t* at = static_cast<const int64_t*>(indices.data);
-    parallel_for(0, planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, count)),
+    parallel_for(0, own.count, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, own.points)),
                  [&](int64_t first, int64_t last) {
-                   for (int64_t n = first; n < last; ++n)
-                     for (int64_t i = 0; i < count; ++i) {
-                       int64_t place = n * points + at[n * count + i], own = n * count + i;
+                   for (int64_t n = first; n < last; ++n) {
+                     const auto at = plane_of(own, static_cast<const int64_t*>(indices.data), n);
+                     const auto from = plane_of(move == Move::kGather ? places : own,
+                                                static_cast<const T*>(a.inputs[0].data), n);
+                     const auto to = plane_of(move == Move::kGather ? own : places,
+                                              static_cast<T*>(a.outputs[0].data), n);
+                     if constexpr (move != Move::kGather)
+                       for (int64_t i = 0; i < places.points; ++i) to[i] = T{};
+                     for (int64_t i = 0; i < own.points; ++i) {
                        if constexpr (move == Move::kGather)
-                         to[own] = from[place];
+                         to[i] = from[at[i]];
                        else if constexpr (move == Move::kAssign)
-                         to[place] = from[own];
+                         to[at[i]] = from[i];
                        else
-                         to[place] = cast<T>(cast<C>(to[place]) + cast<C>(from[own]));
+                         to[at[i]] = cast<T>(cast<C>(to[at[i]]) + cast<C>(from[i]));
                      }
+                   }
                  });
     return Status{};
   });
@@ -185,18 +220,18 @@ Status pool_avg(const KernelArgs& a) {
   Pool p(a.ints);
   return with_average_type(a.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     using C = Register<T>;
-    const T* in = static_cast<const T*>(a.inputs[0].data);
-    T* out = static_cast<T*>(a.outputs[0].data);
-    parallel_for(0, a.inputs[0].sizes[0], planes_at_once(p), [&](int64_t first, int64_t last) {
+    const Planes wide(a.inputs[0]), narrow(a.outputs[0]);
+    parallel_for(0, wide.count, planes_at_once(p), [&](int64_t first, int64_t last) {
       for (int64_t n = first; n < last; ++n) {
-        const T* plane = in + n * p.in_points();
+        const auto plane = plane_of(wide, static_cast<const T*>(a.inputs[0].data), n);
+        const auto out = plane_of(narrow, static_cast<T*>(a.outputs[0].data), n);
         each_window(p, [&](int64_t at, Range z, Range y, Range x) {
           C sum = 0;
           for (int64_t i = z.first; i < z.last; ++i)
             for (int64_t j = y.first; j < y.last; ++j)
               for (int64_t k = x.first; k < x.last; ++k)
                 sum += cast<C>(plane[(i * p.in[1] + j) * p.in[2] + k]);
-          out[n * p.out_points() + at] = cast<T>(sum / static_cast<C>(divisor_of(p, z, y, x)));
+          out[at] = cast<T>(sum / static_cast<C>(divisor_of(p, z, y, x)));
         });
       }
     });
@@ -208,13 +243,14 @@ Status pool_avg_backward(const KernelArgs& a) {
   Pool p(a.ints);
   return with_average_type(a.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     using C = Register<T>;
-    const T* grad = static_cast<const T*>(a.inputs[0].data);
-    T* out = static_cast<T*>(a.outputs[0].data);
-    parallel_for(0, a.inputs[0].sizes[0], planes_at_once(p), [&](int64_t first, int64_t last) {
+    const Planes wide(a.outputs[0]), narrow(a.inputs[0]);
+    parallel_for(0, wide.count, planes_at_once(p), [&](int64_t first, int64_t last) {
       for (int64_t n = first; n < last; ++n) {
-        T* plane = out + n * p.in_points();
+        const auto plane = plane_of(wide, static_cast<T*>(a.outputs[0].data), n);
+        const auto grad = plane_of(narrow, static_cast<const T*>(a.inputs[0].data), n);
+        for (int64_t i = 0; i < wide.points; ++i) plane[i] = T{};
         each_window(p, [&](int64_t at, Range z, Range y, Range x) {
-          C g = cast<C>(grad[n * p.out_points() + at]) / static_cast<C>(divisor_of(p, z, y, x));
+          C g = cast<C>(grad[at]) / static_cast<C>(divisor_of(p, z, y, x));
           for (int64_t i = z.first; i < z.last; ++i)
             for (int64_t j = y.first; j < y.last; ++j)
               for (int64_t k = x.first; k < x.last; ++k) {

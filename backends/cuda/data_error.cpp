@@ -24,6 +24,7 @@ constexpr Wording kWordings[] = {
     {Code::kInvalid,
      "index_copy_(): index %1$lld is out of bounds for dimension %2$lld with size %3$lld"},
     {Code::kInvalid, "out of range: tried to access index %1$lld on a tensor of %3$lld elements."},
+    {Code::kRefused, "found an invalid max index: %1$lld (output volume of a plane is %3$lld)"},
 };
 static_assert(sizeof kWordings / sizeof *kWordings == static_cast<size_t>(DataError::kCount));
 

@@ -22,6 +22,7 @@ enum class DataError : int32_t {
   kSelect,
   kIndexCopy,
   kTake,
+  kPoolIndex,
   kCount,
 };
 // For a kernel's definitions.

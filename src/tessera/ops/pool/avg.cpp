@@ -18,21 +18,28 @@ TensorBase averages(const Op& op, const TensorBase& input, const Windows& w, Div
   TS_CHECK_IMPLEMENTED(
       is_floating(input.dtype()) || (input.dtype() == DType::kInt64 && !w.adaptive), "\"", op.name,
       "\" not implemented for ", input.dtype());
-  TensorBase out = new_empty(pool::output_shape(input, w), input.dtype(), input.device());
+  const int n = w.spatial();
+  const MemoryFormat f = pool::format_of(input, n);
+  const Dims size = pool::output_shape(input, w);
+  TensorBase out = new_empty_strided(size, strides_in(size, f), input.dtype(), input.device());
   if (out.numel() == 0) return out;
-  TensorBase dense = op::contiguous(input);
-  TensorBase from = pool::planes(dense, w.spatial()), to = pool::planes(out, w.spatial());
+  TensorBase dense = op::contiguous(input, f);
+  TensorBase from = pool::planes(dense, n, f), to = pool::planes(out, n, f);
   launch("pool_avg", {&to, 1}, {&from, 1},
          pool::kernel_ints(w, {by.include_pad ? 1 : 0, by.fixed}).span());
   return out;
 }
 
 TensorBase spread_back(const TensorBase& grad, const Windows& w, Divisor by, const Dims& size) {
-  TensorBase out = new_empty(size, grad.dtype(), grad.device());
-  fill(out, Scalar(0));
-  if (grad.numel() == 0) return out;
-  TensorBase dense = op::contiguous(grad);
-  TensorBase from = pool::planes(dense, w.spatial()), to = pool::planes(out, w.spatial());
+  const int n = w.spatial();
+  const MemoryFormat f = pool::format_of(grad, n);
+  TensorBase out = new_empty_strided(size, strides_in(size, f), grad.dtype(), grad.device());
+  if (grad.numel() == 0) {
+    fill(out, Scalar(0));
+    return out;
+  }
+  TensorBase dense = op::contiguous(grad, f);
+  TensorBase from = pool::planes(dense, n, f), to = pool::planes(out, n, f);
   launch("pool_avg_backward", {&to, 1}, {&from, 1},
          pool::kernel_ints(w, {by.include_pad ? 1 : 0, by.fixed}).span());
   return out;

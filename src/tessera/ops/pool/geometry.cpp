@@ -88,13 +88,38 @@ Dims kernel_ints(const Windows& w, std::initializer_list<int64_t> more) {
   return out;
 }
 
-TensorBase planes(const TensorBase& t, int n) {
+Windows done(const Dims& input, const Dims& output, int n, const Dims& kernel, const Dims& stride,
+             const Dims& padding, const Dims& dilation) {
+  Windows w;
+  w.adaptive = kernel.ndim() == 0;
+  auto at = [&](const Dims& given, int d, int64_t otherwise) {
+    return given.ndim() == 0 ? otherwise : given[given.ndim() == 1 ? 0 : d];
+  };
+  for (int d = 0; d < n; ++d) {
+    w.in.push_back(input[input.ndim() - n + d]);
+    w.out.push_back(output[output.ndim() - n + d]);
+    w.kernel.push_back(at(kernel, d, 1));
+    w.stride.push_back(at(stride, d, w.kernel[d]));
+    w.padding.push_back(at(padding, d, 0));
+    w.dilation.push_back(at(dilation, d, 1));
+  }
+  return w;
+}
+
+MemoryFormat format_of(const TensorBase& t, int n) {
+  if (!t.device().is_cuda() || n == 1 || t.dim() != n + 2) return MemoryFormat::kContiguous;
+  return suggested_format(t);
+}
+
+TensorBase planes(const TensorBase& t, int n, MemoryFormat format) {
   Dims size;
   int64_t points = 1;
   for (int d = t.dim() - n; d < t.dim(); ++d) points *= t.sizes()[d];
-  size.push_back(points ? t.numel() / points : 0);
+  const bool last = format != MemoryFormat::kContiguous;
+  size.push_back(last ? t.sizes()[0] : points ? t.numel() / points : 0);
   for (int d = n; d < 3; ++d) size.push_back(1);
   for (int d = t.dim() - n; d < t.dim(); ++d) size.push_back(t.sizes()[d]);
+  if (last) size.push_back(t.sizes()[1]);
   return alias(t, size, contiguous_strides(size), t.storage_offset());
 }
 

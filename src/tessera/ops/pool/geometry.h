@@ -19,8 +19,15 @@ Windows adaptive(const Op& op, const TensorBase& input, int n, const Dims& size)
 // The windows as kernels read them, three dimensions: mode, in, out, kernel, stride, padding,
 // dilation, then `more`.
 Dims kernel_ints(const Windows& w, std::initializer_list<int64_t> more = {});
-// [planes, d, h, w] of dense memory.
-TensorBase planes(const TensorBase& t, int n);
+// The windows of a pool that has been done; no kernel: adaptive ones.
+Windows done(const Dims& input, const Dims& output, int n, const Dims& kernel = {},
+             const Dims& stride = {}, const Dims& padding = {}, const Dims& dilation = {});
+
+// The order of memory that a pool over `t` works in: channels last where `t` lies so on an
+// accelerator, whose threads then read neighbours; else plane after plane.
+MemoryFormat format_of(const TensorBase& t, int n);
+// Memory dense in that order as kernels take it: [planes, d, h, w], or [batch, d, h, w, channels].
+TensorBase planes(const TensorBase& t, int n, MemoryFormat format);
 // The shape of the output: that of the input with its last n sizes replaced.
 Dims output_shape(const TensorBase& input, const Windows& w);
 

@@ -12,14 +12,15 @@ using pool::Windows;
 Outputs largest(const Op& op, const TensorBase& input, const Windows& w) {
   TS_CHECK_IMPLEMENTED(!is_complex(input.dtype()) && input.dtype() != DType::kBool, "\"", op.name,
                        "\" not implemented for ", input.dtype());
-  TensorBase dense = op::contiguous(input);
-  Dims size = pool::output_shape(input, w);
-  TensorBase values = new_empty(size, input.dtype(), input.device());
-  TensorBase indices = new_empty(size, DType::kInt64, input.device());
+  const int n = w.spatial();
+  const MemoryFormat f = pool::format_of(input, n);
+  TensorBase dense = op::contiguous(input, f);
+  Dims size = pool::output_shape(input, w), strides = strides_in(size, f);
+  TensorBase values = new_empty_strided(size, strides, input.dtype(), input.device());
+  TensorBase indices = new_empty_strided(size, strides, DType::kInt64, input.device());
   if (values.numel() > 0) {
-    int n = w.spatial();
-    TensorBase outputs[] = {pool::planes(values, n), pool::planes(indices, n)};
-    TensorBase in = pool::planes(dense, n);
+    TensorBase outputs[] = {pool::planes(values, n, f), pool::planes(indices, n, f)};
+    TensorBase in = pool::planes(dense, n, f);
     launch("pool_max", outputs, {&in, 1}, pool::kernel_ints(w).span());
   }
   return Outputs(values, indices);
@@ -32,8 +33,35 @@ Outputs max_pool(const Call& c, int n) {
 }
 
 // Each gradient goes to where its element came from.
+void scatter_back(Backward& b, const Windows& w) {
+  b.set(0, op::_pool_scatter(b.grad, b.results[1], b.shape(0).span(), w.spatial(),
+                             pool::kernel_ints(w).span()));
+}
 void scatter_back(Backward& b, int n) {
-  b.set(0, op::_pool_scatter(b.grad, b.results[1], b.shape(0).span(), n));
+  scatter_back(b, pool::done(b.shape(0), b.result_geometry[0].sizes, n, b.ints(1), b.ints(2),
+                             b.ints(3), b.ints(4)));
+}
+void scatter_back_adaptive(Backward& b, int n) {
+  scatter_back(b, pool::done(b.shape(0), b.result_geometry[0].sizes, n));
+}
+
+// Between the elements of planes and the places that indices name; the layout is the indices'.
+// The kernel writes all of the result.
+TensorBase moved(const Call& c, const char* kernel, std::span<const int64_t> windows = {}) {
+  const TensorBase &self = c.tensor(0), &indices = c.tensor(1);
+  const int n = static_cast<int>(c.integer(3));
+  const MemoryFormat f = pool::format_of(indices, n);
+  TensorBase out =
+      new_empty_strided(c.ints(2), strides_in(c.ints(2), f), self.dtype(), self.device());
+  if (indices.numel() == 0) {
+    fill(out, Scalar(0));
+  } else {
+    TensorBase from = op::contiguous(self, f), at = op::contiguous(indices, f);
+    TensorBase inputs[] = {pool::planes(from, n, f), pool::planes(at, n, f)};
+    TensorBase to = pool::planes(out, n, f);
+    launch(kernel, {&to, 1}, inputs, windows);
+  }
+  return out;
 }
 
 Outputs unpool(const Call& c, int n) {
@@ -60,18 +88,7 @@ TS_OP({
               "Tensor",
     .kind = Kind::kKernel,
     .forms = kFunction,
-    .run = [](const Call& c) -> Outputs {
-      TensorBase out = new_empty(c.ints(2), c.tensor(0).dtype(), c.tensor(0).device());
-      fill(out, Scalar(0));
-      int n = static_cast<int>(c.integer(3));
-      if (c.tensor(0).numel() > 0) {
-        TensorBase self = op::contiguous(c.tensor(0)), at = op::contiguous(c.tensor(1));
-        TensorBase inputs[] = {pool::planes(self, n), pool::planes(at, n)};
-        TensorBase to = pool::planes(out, n);
-        launch("pool_assign", {&to, 1}, inputs);
-      }
-      return out;
-    },
+    .run = [](const Call& c) -> Outputs { return moved(c, "pool_assign"); },
     .saves = "indices",
     .backward =
         [](Backward& b) {
@@ -79,47 +96,31 @@ TS_OP({
         },
 });
 
+// `windows`: those that the indices were found in, as kernels take them; empty if there are none.
 TS_OP({
-    .schema = "_pool_scatter(Tensor grad, Tensor indices, int[] size, int spatial) -> Tensor",
+    .schema = "_pool_scatter(Tensor grad, Tensor indices, int[] size, int spatial, "
+              "int[] windows=()) -> Tensor",
     .kind = Kind::kKernel,
     .forms = kFunction,
-    .run = [](const Call& c) -> Outputs {
-      TensorBase out = new_empty(c.ints(2), c.tensor(0).dtype(), c.tensor(0).device());
-      fill(out, Scalar(0));
-      int n = static_cast<int>(c.integer(3));
-      if (out.numel() > 0 && c.tensor(0).numel() > 0) {
-        TensorBase grad = op::contiguous(c.tensor(0)), at = op::contiguous(c.tensor(1));
-        TensorBase inputs[] = {pool::planes(grad, n), pool::planes(at, n)};
-        TensorBase to = pool::planes(out, n);
-        launch("pool_scatter", {&to, 1}, inputs);
-      }
-      return out;
-    },
+    .run = [](const Call& c) -> Outputs { return moved(c, "pool_scatter", c.args[4].ints); },
     .saves = "indices",
     .backward =
         [](Backward& b) {
-          b.set(0, op::_pool_gather(b.grad, b.tensor(1), b.shape(0).span(), b.integer(3)));
+          b.set(0, op::_pool_gather(b.grad, b.tensor(1), b.shape(0).span(), b.integer(3),
+                                    b.args[4].ints));
         },
 });
 TS_OP({
-    .schema = "_pool_gather(Tensor self, Tensor indices, int[] size, int spatial) -> Tensor",
+    .schema = "_pool_gather(Tensor self, Tensor indices, int[] size, int spatial, "
+              "int[] windows=()) -> Tensor",
     .kind = Kind::kKernel,
     .forms = kFunction,
-    .run = [](const Call& c) -> Outputs {
-      TensorBase out = new_empty(c.ints(2), c.tensor(0).dtype(), c.tensor(0).device());
-      int n = static_cast<int>(c.integer(3));
-      if (out.numel() > 0) {
-        TensorBase self = op::contiguous(c.tensor(0)), at = op::contiguous(c.tensor(1));
-        TensorBase inputs[] = {pool::planes(self, n), pool::planes(at, n)};
-        TensorBase to = pool::planes(out, n);
-        launch("pool_gather", {&to, 1}, inputs);
-      }
-      return out;
-    },
+    .run = [](const Call& c) -> Outputs { return moved(c, "pool_gather"); },
     .saves = "indices",
     .backward =
         [](Backward& b) {
-          b.set(0, op::_pool_scatter(b.grad, b.tensor(1), b.shape(0).span(), b.integer(3)));
+          b.set(0, op::_pool_scatter(b.grad, b.tensor(1), b.shape(0).span(), b.integer(3),
+                                     b.args[4].ints));
         },
 });
 
@@ -167,7 +168,7 @@ TS_OP({
       return largest(c.op, c.tensor(0), pool::adaptive(c.op, c.tensor(0), 1, c.ints(1)));
     },
     .saves = "indices",
-    .backward = [](Backward& b) { scatter_back(b, 1); },
+    .backward = [](Backward& b) { scatter_back_adaptive(b, 1); },
 });
 TS_OP({
     .schema =
@@ -221,7 +222,7 @@ TS_OP({
       return largest(c.op, c.tensor(0), pool::adaptive(c.op, c.tensor(0), 2, c.ints(1)));
     },
     .saves = "indices",
-    .backward = [](Backward& b) { scatter_back(b, 2); },
+    .backward = [](Backward& b) { scatter_back_adaptive(b, 2); },
 });
 TS_OP({
     .schema =
@@ -275,7 +276,7 @@ TS_OP({
       return largest(c.op, c.tensor(0), pool::adaptive(c.op, c.tensor(0), 3, c.ints(1)));
     },
     .saves = "indices",
-    .backward = [](Backward& b) { scatter_back(b, 3); },
+    .backward = [](Backward& b) { scatter_back_adaptive(b, 3); },
 });
 TS_OP({
     .schema =
