@@ -92,3 +92,65 @@ def test_topk(dtype, device):
             assert bits(torch.gather(x, -1, got.indices.cpu())) == bits(got.values)
             if shape[-1] > 1000:
                 assert got.indices.tolist() == expected.indices.tolist()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_of_each_line(dtype, device):
+    """Long lines name the first (of mode: the last) of equals as the CPU does; in short ones which of
+    them is named is open."""
+    for shape, dim in [((1,), 0), ((3, 40), 1), ((300, 3), 0), ((2, 5000), 1), ((5000, 2), 0)]:
+        x = numbers(shape, dtype)
+        for f in (
+            lambda t: torch.kthvalue(t, 1 + t.shape[dim] // 3, dim, keepdim=True),
+            lambda t: torch.median(t, dim, keepdim=True),
+            lambda t: torch.nanmedian(t, dim, keepdim=True),
+            lambda t: torch.mode(t, dim, keepdim=True),
+        ):
+            got, expected = f(x.to(device)), f(x)
+            if shape[dim] > 4096:
+                same(got, expected)
+                continue
+            picked = torch.gather(x, dim, got.indices.cpu())
+            a, b = got.values.cpu().reshape(-1), expected.values.reshape(-1)
+            assert torch.equal(a.isnan(), b.isnan())
+            assert torch.equal(a[~a.isnan()], b[~b.isnan()])
+            assert bits(picked.reshape(-1)) == bits(got.values.reshape(-1))
+
+
+def test_median_without_nan(device):
+    x = torch.tensor([[4.0, 1.0, 3.0, 2.0], [float("nan"), 5.0, 1.0, 9.0], [float("nan")] * 4])
+    y = x.to(device)
+    assert torch.median(y[0]).item() == 2.0
+    assert torch.median(y, 1).indices.tolist() == [3, 0, 0]
+    assert torch.nanmedian(y, 1).indices.tolist() == [3, 1, 0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_unique(dtype, device):
+    for shape in [(0,), (1,), (50,), (40, 30), (9000,)]:
+        x = numbers(shape, dtype)
+        y = x.to(device)
+        for f in (torch.unique, torch.unique_consecutive):
+            same(
+                f(y, return_inverse=True, return_counts=True),
+                f(x, return_inverse=True, return_counts=True),
+            )
+            same([f(y)], [f(x)])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float32", "float64"])
+def test_unique_rows(dtype, device):
+    for shape in [(1, 3), (700, 2), (33, 5, 2), (3000, 1)]:
+        x = numbers(shape, dtype)
+        x[x.shape[0] // 2 :] = x[: x.shape[0] - x.shape[0] // 2].clone()
+        y = x.to(device)
+        for f in (torch.unique, torch.unique_consecutive):
+            for dim in range(x.dim()):
+                got = f(y, dim=dim, return_inverse=True, return_counts=True)
+                same(got, f(x, dim=dim, return_inverse=True, return_counts=True))
+
+
+def test_unique_consecutive_of_complex_numbers(device):
+    x = torch.tensor([1 + 1j, 1 + 1j, 1 + 2j, 2 + 2j, 2 + 2j, 1 + 1j])
+    got = torch.unique_consecutive(x.to(device), return_counts=True)
+    assert got[0].tolist() == [1 + 1j, 1 + 2j, 2 + 2j, 1 + 1j] and got[1].tolist() == [2, 1, 2, 1]

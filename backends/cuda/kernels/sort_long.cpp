@@ -81,7 +81,7 @@ typedef std::conditional_t<WIDE, unsigned long long, unsigned> Word;
 struct Params {
   const B* in; B* keys[2]; unsigned* places[2]; B* values; int64_t* indices;
   const unsigned* starts; const unsigned* plan; Word* words[2]; unsigned* ticket;
-  int64_t n, tiles, keep; unsigned long long flip; int pass;
+  int64_t n, tiles, keep; unsigned long long flip; unsigned skip; int pass;
 };
 enum { WARPS = THREADS / 32, TILE = THREADS * ITEMS, KIND_AT = 8 * sizeof(Word) - 2 };
 TS_FN Word look(const Word* at) { return *(const volatile Word*)at; }
@@ -223,9 +223,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pass(const __grid_con
     if (!last) {
       to[at] = key;
       places_to[at] = tile_places[k];
-    } else if (at < p.keep) {
-      if (p.values) p.values[row * p.keep + at] = key;
-      if (p.indices) p.indices[row * p.keep + at] = tile_places[k];
+    } else if (at - p.skip < p.keep) {
+      if (p.values) p.values[row * p.keep + (at - p.skip)] = key;
+      if (p.indices) p.indices[row * p.keep + (at - p.skip)] = tile_places[k];
     }
   }
 })";
@@ -289,6 +289,7 @@ Status sort_long_rows(Device& d, CUstream stream, const SortRows& s) {
     void *keys[2], *places[2], *values, *indices, *starts, *plan, *words[2], *ticket;
     int64_t n, tiles, keep;
     uint64_t flip;
+    uint32_t skip;
     int pass;
   } p{s.in,
       {part<void>(room, keys[0]), part<void>(room, keys[1])},
@@ -303,6 +304,7 @@ Status sort_long_rows(Device& d, CUstream stream, const SortRows& s) {
       tiles,
       s.keep,
       flip,
+      static_cast<uint32_t>(s.skip),
       0};
   for (int pass = 0; pass < digits; ++pass) {
     p.pass = pass;

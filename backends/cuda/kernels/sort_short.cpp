@@ -11,7 +11,7 @@ constexpr int kThreads = 256;
 constexpr char kText[] = R"(
 struct Params {
   const B* in; B* values; int64_t* indices;
-  int64_t rows, n, keep; unsigned long long flip; int padded, log_padded, elements;
+  int64_t rows, n, keep, skip; unsigned long long flip; int padded, log_padded, elements;
 };
 struct Pair { unsigned long long key; unsigned place; };
 TS_FN unsigned long long packed(unsigned long long key, unsigned place, unsigned long long*) {
@@ -58,8 +58,8 @@ extern "C" __global__ void __launch_bounds__(256) sort_short(const __grid_consta
   __syncthreads();
   for (int e = threadIdx.x; e < p.elements; e += 256) {
     const int64_t row = first_row + (e >> p.log_padded);
-    const int at = e & mask;
-    if (row >= p.rows || at >= p.keep) continue;
+    const int64_t at = (e & mask) - p.skip;
+    if (row >= p.rows || at < 0 || at >= p.keep) continue;
     const unsigned place = place_of(s[e]);
     if (p.values) p.values[row * p.keep + at] = p.in[row * p.n + place];
     if (p.indices) p.indices[row * p.keep + at] = place;
@@ -74,10 +74,11 @@ Status sort_short_rows(Device& d, CUstream stream, const SortRows& s) {
     const void* in;
     void* values;
     int64_t* indices;
-    int64_t rows, n, keep;
+    int64_t rows, n, keep, skip;
     uint64_t flip;
     int padded, log_padded, elements;
-  } p{s.in, s.values, s.indices, s.rows, s.n, s.keep, s.descending ? ~uint64_t{0} : 0, 2, 1, 0};
+  } p{s.in, s.values, s.indices, s.rows, s.n, s.keep, s.skip, s.descending ? ~uint64_t{0} : 0,
+      2,    1,        0};
   while (p.padded < s.n) {
     p.padded *= 2;
     ++p.log_padded;

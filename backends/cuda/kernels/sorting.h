@@ -15,7 +15,8 @@
 
 namespace tessera::cuda {
 
-// Rows of n elements side by side, sorted; the first `keep` of each are written, side by side too.
+// Rows of n elements side by side, sorted; `keep` of each, from number `skip` on, are written, side
+// by side too.
 struct SortRows {
   DType dtype;
   int64_t rows, n;
@@ -23,7 +24,7 @@ struct SortRows {
   const void* in;
   void* values;      // of the dtype, or null
   int64_t* indices;  // places in the row, or null
-  int64_t keep;
+  int64_t keep, skip = 0;
 };
 Status sort_rows(Device& d, CUstream stream, const SortRows& s);
 // Its two ways. Short rows are sorted in a block's shared memory, long ones digit by digit.
