@@ -283,3 +283,42 @@ class Many(Counting):
 def test_more_tensors_than_descriptors_go_at_once():
     (got,) = DataLoader(Many(1), None, num_workers=1)
     assert [t[-1].item() for t in got] == [float(k) for k in range(260)]
+
+
+def sent(value):
+    """As a worker sends it and its parent gets it, and how many stretches of memory went."""
+    import multiprocessing
+    import threading
+
+    from tessera.utils.data._utils import transport
+
+    message, (here, there) = transport.Message(value), multiprocessing.Pipe()
+    count = len(message.descriptors)
+    sender = threading.Thread(target=message.send, args=(here,))
+    sender.start()
+    try:
+        return transport.receive(there), count
+    finally:
+        sender.join()
+
+
+def test_large_tensors_that_share_memory_share_it_on_the_other_side():
+    x = torch.arange(100_000.0)
+    (a, b), count = sent([x, x])
+    assert a is b and a.equal(x) and count == 1
+    (a, b), count = sent([x[:50_000], x[20_000:80_000]])
+    a[30_000] = -5
+    assert b[10_000].item() == -5 and b.shape == (60_000,) and count == 1
+    # What does not overlap goes alone, without what lies between.
+    (a, b), count = sent([x[:30_000], x[60_000:]])
+    assert a.equal(x[:30_000]) and b.equal(x[60_000:]) and count == 2
+
+
+def test_large_tensors_of_every_layout_and_dtype_arrive():
+    image = torch.arange(240_000.0).view(2, 3, 200, 200).to(memory_format=torch.channels_last)
+    x = torch.arange(100_000.0)
+    given = [image, x[::2], x.expand(3, 100_000), x.to(torch.bfloat16), x > 7, x * 1j]
+    got, _ = sent(given)
+    assert got[0].stride() == image.stride()
+    for a, b in zip(got, given):
+        assert a.dtype == b.dtype and a.equal(b)
