@@ -112,3 +112,25 @@ def test_odds_and_ends():
     assert not constraints.lower_cholesky.check(torch.ones(2, 2)).item()
     mean = D.Normal(torch.zeros(2), 1.0).sample((1000,)).mean(0)
     assert mean.abs().max() < 0.2
+
+
+def test_a_divergence_of_transformed_ones_asks_for_equal_transforms():
+    def moved(*transforms):
+        return D.TransformedDistribution(D.Normal(0.0, 1.0), list(transforms))
+
+    affine, power = D.AffineTransform, D.transforms.PowerTransform
+    assert kl_divergence(moved(affine(0, 2)), moved(affine(0, 2))).item() == 0
+    with pytest.raises(NotImplementedError):
+        kl_divergence(moved(affine(0, 2)), moved(affine(0, 3)))
+    with pytest.raises(NotImplementedError):
+        kl_divergence(moved(power(torch.tensor(2.0))), moved(power(torch.tensor(3.0))))
+    close(kl_divergence(D.LogNormal(0.0, 1.0), D.LogNormal(1.0, 2.0)).item(), 0.44314718)
+
+
+def test_transforms_are_equal_where_they_do_the_same():
+    t = D.transforms
+    assert t.ExpTransform() == t.ExpTransform() and t.ExpTransform().inv == t.ExpTransform().inv
+    assert t.ExpTransform() != t.TanhTransform()
+    assert t.AffineTransform(torch.tensor(1.0), 2.0) == t.AffineTransform(1.0, 2.0)
+    both = [t.ComposeTransform([t.ExpTransform(), t.AffineTransform(1.0, 2.0)]) for _ in "ab"]
+    assert both[0] == both[1] and len({*both}) == 1

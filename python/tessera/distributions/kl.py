@@ -154,7 +154,7 @@ def _independent(p, q):
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed(p, q):
-    if [type(t) for t in p.transforms] != [type(t) for t in q.transforms]:
+    if p.transforms != q.transforms:
         raise NotImplementedError
     if p.event_shape != q.event_shape:
         raise NotImplementedError

@@ -8,9 +8,17 @@ from . import constraints
 from .utils import sum_rightmost
 
 
+def _alike(a, b):
+    if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
+        return bool((torch.as_tensor(a) == torch.as_tensor(b)).all())
+    return a == b
+
+
 class Transform:
     """y = t(x), x = t.inv(y)."""
 
+    # Names of what one of its type may differ in from another; None: each is only like itself.
+    _told_apart_by = None
     bijective = False
     domain = codomain = constraints.real
 
@@ -63,16 +71,20 @@ class Transform:
     inverse_shape = forward_shape
 
     def __eq__(self, other):
-        return self is other
+        if self is other or self._told_apart_by is None or type(self) is not type(other):
+            return self is other
+        return all(_alike(getattr(self, n), getattr(other, n)) for n in self._told_apart_by)
 
     def __hash__(self):
-        return id(self)
+        return id(self) if self._told_apart_by is None else hash(type(self))
 
     def __repr__(self):
         return type(self).__name__ + "()"
 
 
 class _Inverse(Transform):
+    _told_apart_by = ("_forward",)
+
     def __init__(self, transform):
         super().__init__(transform._cache_size)
         self._forward = transform
@@ -95,6 +107,8 @@ class _Inverse(Transform):
 
 class ComposeTransform(Transform):
     """One after the other, the first first."""
+
+    _told_apart_by = ("parts",)
 
     def __init__(self, parts, cache_size=0):
         self.parts = list(parts)
@@ -137,6 +151,7 @@ class ComposeTransform(Transform):
 
 
 class AffineTransform(Transform):
+    _told_apart_by = ("loc", "scale", "event_dim")
     bijective = True
 
     def __init__(self, loc, scale, event_dim=0, cache_size=0):
@@ -168,6 +183,7 @@ class AffineTransform(Transform):
 
 
 class ExpTransform(Transform):
+    _told_apart_by = ()
     bijective = True
     codomain = constraints.positive
     sign = 1
@@ -183,6 +199,7 @@ class ExpTransform(Transform):
 
 
 class PowerTransform(Transform):
+    _told_apart_by = ("exponent",)
     bijective = True
     domain = codomain = constraints.positive
 
@@ -203,6 +220,7 @@ class PowerTransform(Transform):
 
 
 class SigmoidTransform(Transform):
+    _told_apart_by = ()
     bijective = True
     codomain = constraints.unit_interval
     sign = 1
@@ -221,6 +239,7 @@ class SigmoidTransform(Transform):
 
 
 class TanhTransform(Transform):
+    _told_apart_by = ()
     bijective = True
     codomain = constraints.interval(-1.0, 1.0)
     sign = 1
@@ -236,6 +255,7 @@ class TanhTransform(Transform):
 
 
 class SoftplusTransform(Transform):
+    _told_apart_by = ()
     bijective = True
     codomain = constraints.positive
     sign = 1
@@ -251,6 +271,7 @@ class SoftplusTransform(Transform):
 
 
 class AbsTransform(Transform):
+    _told_apart_by = ()
     codomain = constraints.nonnegative
 
     def _call(self, x):
@@ -261,6 +282,7 @@ class AbsTransform(Transform):
 
 
 class SoftmaxTransform(Transform):
+    _told_apart_by = ()
     domain, codomain = constraints.real_vector, constraints.simplex
 
     def _call(self, x):
