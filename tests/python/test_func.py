@@ -235,3 +235,41 @@ def test_gradients_of_convolutions_as_functions(n):
     options = dict(stride=2, padding=1, groups=2)
     assert torch.allclose(getattr(grad, f"conv{n}d_input")(x.shape, w, g, **options), of_x)
     assert torch.allclose(getattr(grad, f"conv{n}d_weight")(x, w.shape, g, **options), of_w)
+
+
+def test_vmap_hands_keyword_arguments_on():
+    out = func.vmap(lambda x, *, k: x + k.sum())(torch.arange(3.0), k=torch.ones(3))
+    assert out.tolist() == [3.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize("name", ["jacrev", "jacfwd"])
+def test_jacobians_refuse_complex_numbers(name):
+    transform = getattr(func, name)
+    with pytest.raises(RuntimeError, match="all inputs to be real"):
+        transform(lambda x: x * x)(torch.tensor([1j]))
+    with pytest.raises(RuntimeError, match="all outputs to be real"):
+        transform(lambda x: x * 1j)(torch.tensor([1.0]))
+
+
+def test_under_no_grad_what_a_transform_returns_is_a_constant():
+    w, x = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0)
+
+    def f(x):
+        return w * x * x
+
+    assert func.grad(f)(x).requires_grad
+    with torch.no_grad():
+        gradient = func.grad(f)(x)
+        assert gradient.item() == 12 and not gradient.requires_grad
+        assert not any(t.requires_grad for t in func.jvp(f, (x,), (torch.tensor(1.0),)))
+        value, pull_back = func.vjp(f, x)
+        assert not value.requires_grad and not pull_back(torch.tensor(1.0))[0].requires_grad
+        assert not func.jacrev(f)(x).requires_grad
+        assert func.grad(func.grad(f))(x).item() == 4
+
+    def with_constant(x):
+        with torch.no_grad():
+            slope = func.grad(lambda y: y * y)(x)
+        return x * slope
+
+    assert func.grad(with_constant)(x).item() == 6

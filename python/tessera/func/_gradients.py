@@ -9,6 +9,7 @@ from ._levels import (
     Tensor,
     fresh_so_far,
     fresh_tree,
+    records,
     released,
     tensors_of,
     wants_graph,
@@ -136,7 +137,7 @@ def vjp(func, *primals, has_aux=False):
                 f"outputs to the function. cotangents: {its}, primal output: {out_spec}"
             )
         with Level():
-            graph = keep or wants_graph(given, known)
+            graph = records() and (keep or wants_graph(given, known))
             found = _gradients(outputs, leaves, given, graph, retain_graph)
             return tree_unflatten(found, spec)
 
@@ -229,10 +230,19 @@ def linearize(func, *primals):
     def derivative(*tangents):
         with Level():
             given = _check_tangents(tangents, at.spec, at.inputs, what)
-            keep = at.keep or wants_graph(given, fresh_so_far())
+            keep = records() and (at.keep or wants_graph(given, fresh_so_far()))
             return tree_unflatten(at.push(given, keep), at.out_spec)
 
     return out, derivative
+
+
+def _refuse_complex(name, tree, where):
+    for i, leaf in enumerate(tree_flatten(tree)[0]):
+        if isinstance(leaf, Tensor) and leaf.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {where} to be real but received complex tensor at "
+                f"flattened input idx: {i}"
+            )
 
 
 def _unit_vectors(x):
@@ -253,10 +263,12 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
     @functools.wraps(func)
     def jacobian(*args, **kwargs):
         what = "jacrev(f, argnums)(*args)"
+        _refuse_complex("jacrev", args, "inputs")
         with Level():
             args, chosen = _with_fresh(args, argnums, what)
             out, aux = _split_aux(func(*args, **kwargs), has_aux, what)
             outputs, out_spec = tensors_of(out, what)
+            _refuse_complex("jacrev", outputs, "outputs")
             keep = wants_graph(outputs, fresh_so_far())
             leaves, spec = tree_flatten(chosen)
             blocks = []
@@ -282,6 +294,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error", chunk_size=Non
     @functools.wraps(func)
     def jacobian(*args, **kwargs):
         what = "jacfwd(f, argnums)(*args)"
+        _refuse_complex("jacfwd", args, "inputs")
         places = _numbers(argnums, len(args), what)
 
         def of_chosen(*chosen):
@@ -292,6 +305,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error", chunk_size=Non
 
         with Level():
             at = _Linear(of_chosen, tuple(args[n] for n in places), what, has_aux)
+            _refuse_complex("jacfwd", at.outputs, "outputs")
             zeros = [_zeros_like(x.detach()) for x in at.inputs]
             blocks = [[] for _ in at.outputs]
             for i, x in enumerate(at.inputs):

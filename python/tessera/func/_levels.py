@@ -17,6 +17,7 @@ Tensor = _C.Tensor
 class _Local(threading.local):
     depth = 0
     fresh = ()
+    records = True  # was the grad mode on where the innermost transform was called?
 
 
 _local = _Local()
@@ -28,6 +29,7 @@ class Level:
     def __enter__(self):
         if _local.depth == 0:
             _local.fresh = []
+        self._recorded, _local.records = _local.records, _C.is_grad_enabled()
         self._grad_mode = enable_grad()
         self._grad_mode.__enter__()
         _local.depth += 1
@@ -36,6 +38,7 @@ class Level:
     def __exit__(self, *exc):
         _local.depth -= 1
         self._grad_mode.__exit__(*exc)
+        _local.records = self._recorded
         if _local.depth == 0:
             _local.fresh = ()
 
@@ -68,8 +71,15 @@ def fresh_tree(tree, what):
     return tree_map(make, tree)
 
 
+def records():
+    """A transform computes its gradients under no_grad too; what it returns is then a constant."""
+    return _local.records
+
+
 def wants_graph(tensors, known):
     """Do tensors depend on leaves other than those in `known`, or is there an enclosing level?"""
+    if not records():
+        return False
     if _local.depth > 1:
         return True
     known = {id(tensor) for tensor in known}

@@ -113,7 +113,10 @@ class _Random:
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
-    """A function that maps func over a dimension of its inputs and stacks the results."""
+    """A function that maps func over a dimension of its inputs and stacks the results.
+
+    Keyword arguments are handed on as they are.
+    """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(
             "Only allowed values for randomness are 'error', 'different', or 'same'. Got "
@@ -125,17 +128,13 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     @functools.wraps(func)
     def mapped(*args, **kwargs):
         leaves, spec, places, size = _batched_arguments(in_dims, args)
-        # Keyword arguments are mapped over their first dimension.
-        kw_leaves, kw_spec = tree_flatten(kwargs)
-        kw_places = [0 if isinstance(leaf, Tensor) and leaf.dim() else None for leaf in kw_leaves]
         if size == 0:
             raise NotImplementedError("vmap over a dimension of size 0 is not implemented")
         random, results = _Random(randomness), []
         for i in range(size):
             random.next_example()
             one = [x if d is None else x.select(d, i) for x, d in zip(leaves, places)]
-            kw_one = [x if d is None else x.select(d, i) for x, d in zip(kw_leaves, kw_places)]
-            results.append(func(*tree_unflatten(one, spec), **tree_unflatten(kw_one, kw_spec)))
+            results.append(func(*tree_unflatten(one, spec), **kwargs))
             if i == 0:
                 random.first_is_done()
         return _stacked(results, out_dims)
