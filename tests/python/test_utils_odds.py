@@ -119,3 +119,21 @@ def test_update_bn():
         assert model[0].running_mean.item() == pytest.approx(4) and not model.training
         assert model[0].momentum == 0.1
     swa_utils.update_bn([], nn.Linear(1, 1))
+
+
+def test_averages_of_buffers():
+    model = torch.nn.BatchNorm1d(2)
+    plain = swa_utils.AveragedModel(model, use_buffers=True)
+    decay = swa_utils.get_ema_multi_avg_fn(0.5)
+    exponential = swa_utils.AveragedModel(model, multi_avg_fn=decay, use_buffers=True)
+    for i in range(3):
+        model.running_mean.fill_(float(i))
+        model.num_batches_tracked.fill_(3 * i)
+        for averaged in (plain, exponential):
+            averaged.update_parameters(model)
+    assert plain.n_averaged.item() == 3
+    assert plain.module.running_mean.tolist() == [1.0, 1.0]
+    # Of integers a mean without its fraction, at each step.
+    assert plain.module.num_batches_tracked.item() == 2
+    assert exponential.module.running_mean.tolist() == [1.25, 1.25]
+    assert exponential.module.num_batches_tracked.item() == 3

@@ -22,7 +22,10 @@ def get_ema_multi_avg_fn(decay=0.999):
     @torch.no_grad()
     def ema_update(ema_param_list, current_param_list, _):
         for mean, current in zip(ema_param_list, current_param_list):
-            mean.lerp_(current, 1 - decay)
+            if mean.is_floating_point() or mean.is_complex():
+                mean.lerp_(current, 1 - decay)
+            else:  # without the fraction
+                mean.copy_(mean * decay + current * (1 - decay))
 
     return ema_update
 
@@ -33,7 +36,7 @@ def get_swa_multi_avg_fn():
     @torch.no_grad()
     def swa_update(averaged_param_list, current_param_list, num_averaged):
         for mean, current in zip(averaged_param_list, current_param_list):
-            mean.add_((current - mean) / (num_averaged + 1))
+            mean.copy_(mean + (current - mean) / (num_averaged + 1))
 
     return swa_update
 
@@ -89,7 +92,7 @@ class AveragedModel(Module):
             return module.parameters()
 
         means, currents = [], []
-        for mean, current in zip(all_of(self), all_of(model)):
+        for mean, current in zip(all_of(self.module), all_of(model)):
             current = current.detach().to(mean.device)
             if self.n_averaged == 0:
                 mean.detach().copy_(current)
