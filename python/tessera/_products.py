@@ -65,6 +65,11 @@ def tensordot(a, b, dims=2, out=None):
     result = _ops["tensordot"](a, b, of_a, of_b)
     if out is None:
         return result
+    if out.dtype != result.dtype:
+        raise RuntimeError(
+            f"tensordot: Expected the output tensor to have dtype {result.dtype}, but got an "
+            f"output tensor with dtype {out.dtype}"
+        )
     out.resize_(result.shape)
     return out.copy_(result)
 

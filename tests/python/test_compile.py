@@ -186,3 +186,8 @@ def test_words_of_jit():
     warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)
     with pytest.raises(NotImplementedError, match="torch.jit.save"):
         torch.jit.save(Net(), "nowhere.pt")
+
+
+def test_isinstance_of_a_union_written_with_a_bar():
+    assert torch.jit.isinstance(3, int | None) and torch.jit.isinstance(None, int | None)
+    assert not torch.jit.isinstance("a", int | None)

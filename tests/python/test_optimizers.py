@@ -368,3 +368,14 @@ def test_all_ways_to_step_are_one():
         p.grad = torch.ones(1)
         optim.Adam([p], lr=0.1, **options).step()
         assert p.item() == pytest.approx(0.9)
+
+
+def test_adamw_decays_apart_also_with_a_state_of_adam():
+    p, q = (nn.Parameter(torch.ones(2)) for _ in range(2))
+    adam = optim.Adam([p], weight_decay=0.1)
+    p.grad = torch.ones(2)
+    adam.step()
+    adamw = optim.AdamW([q])
+    adamw.load_state_dict(adam.state_dict())
+    assert adamw.param_groups[0]["decoupled_weight_decay"] is True
+    assert adamw.param_groups[0]["weight_decay"] == 0.1

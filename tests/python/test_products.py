@@ -132,3 +132,10 @@ def test_half_is_rounded_once():
     a = torch.ones(1, 4097).half()
     assert (a @ torch.ones(4097, 1).half()).item() == 4096
     assert torch.addmm(torch.ones(1, 1).half(), a, torch.ones(4097, 1).half()).item() == 4096
+
+
+def test_tensordot_writes_into_its_own_dtype_only():
+    a = torch.ones(2, 2)
+    assert torch.tensordot(a, a, 1, out=torch.empty(1)).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    with pytest.raises(RuntimeError, match="to have dtype"):
+        torch.tensordot(a, a, 1, out=torch.empty(2, 2, dtype=torch.int64))

@@ -146,3 +146,13 @@ def test_make_tensor(device):
         make_tensor(2, dtype=torch.int64, device=device, low=3, high=3)
     with pytest.raises(ValueError, match="requires_grad"):
         make_tensor(2, dtype=torch.int64, device=device, requires_grad=True)
+
+
+def test_integers_between_fractions():
+    for low, high, want in ((0.5, 2.5, {1, 2}), (-1.5, 1.5, {-1, 0, 1}), (3, 3.5, {3})):
+        got = make_tensor(200, dtype=torch.int64, device="cpu", low=low, high=high)
+        assert set(got.tolist()) == want
+    with pytest.raises(ValueError, match="only supports"):
+        make_tensor(3, dtype=torch.uint8, device="cpu", low=300, high=400)
+    with pytest.raises(ValueError, match="must be less than"):
+        make_tensor(3, dtype=torch.bool, device="cpu", low=0, high=0)

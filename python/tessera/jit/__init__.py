@@ -50,6 +50,7 @@ is_tracing = is_scripting
 def isinstance(obj, target_type):
     """Is it of this type, as annotations write it (List[int])?"""
     import builtins
+    import types
     import typing
 
     arguments = typing.get_args(target_type)
@@ -60,7 +61,7 @@ def isinstance(obj, target_type):
             builtins.isinstance(obj, k) if builtins.isinstance(k, type) else isinstance(obj, k)
             for k in kinds
         )
-    if kind is typing.Union:
+    if kind in (typing.Union, types.UnionType):
         return any(isinstance(obj, a) for a in arguments)
     if not builtins.isinstance(obj, kind):
         return False

@@ -89,6 +89,11 @@ class AdamW(Adam):
 
     _newer = {**Adam._newer, "decoupled_weight_decay": True}
 
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:  # also of a state that Adam has saved
+            group["decoupled_weight_decay"] = True
+
     def __init__(
         self,
         params,

@@ -1,5 +1,7 @@
 """make_tensor: random tensors of every dtype, to test with."""
 
+import math
+
 from .. import _C
 
 _RANGES = {"bool": (0, 2), "uint8": (0, 10)}  # others from -9 to 10 (integers) or 9
@@ -13,7 +15,7 @@ def _limits(dtype, low, high):
     high = usual[1] if high is None else high
     if any(isinstance(v, float) and v != v for v in (low, high)):
         raise ValueError(f"`low` and `high` cannot be NaN, but got low={low!r} and high={high!r}")
-    if low > high or (low == high and not (floating or name == "bool")):
+    if low > high or (low == high and not floating):
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     from .._limits import finfo, iinfo
 
@@ -25,7 +27,14 @@ def _limits(dtype, low, high):
     else:
         info = iinfo(dtype)
         least, most = info.min, info.max + 1
-    return max(low, least), min(high, most)
+    if high < least or low >= most:
+        raise ValueError(
+            f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} "
+            f"only supports [{least}, {most})"
+        )
+    low, high = max(low, least), min(high, most)
+    # The least integer that is not below `low`, and the least one that is not below `high`.
+    return (low, high) if floating else (math.ceil(low), math.ceil(high))
 
 
 def _real(shape, dtype, low, high):
@@ -73,7 +82,7 @@ def make_tensor(
     elif dtype.is_floating_point:
         made = _real(drawn, dtype, low, high)
     else:
-        made = _C.ops["randint"](int(low), int(high), drawn).to(dtype)
+        made = _C.ops["randint"](low, high, drawn).to(dtype)
     made = made.to(device)
     if wide:
         made = made[..., ::2]
