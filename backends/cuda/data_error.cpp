@@ -14,17 +14,16 @@ struct Wording {
 };
 // In the order of DataError.
 constexpr Wording kWordings[] = {
-    {Code::kInvalid,
-     "index_select(): index %1$lld is out of range for dimension %2$lld of size %3$lld"},
-    {Code::kInvalid,
-     "index_add(): index %1$lld is out of range for dimension %2$lld of size %3$lld"},
     {Code::kInvalid, "index %1$lld is out of bounds for dimension %2$lld with size %3$lld"},
     {Code::kRefused, "index %1$lld is out of bounds for dimension %2$lld with size %3$lld"},
-    {Code::kInvalid, "index out of range in self: index %1$lld, dimension %2$lld has size %3$lld"},
+    {Code::kInvalid,
+     "index out of range in self: index %1$lld in dimension %2$lld with size %3$lld"},
     {Code::kInvalid,
      "index_copy_(): index %1$lld is out of bounds for dimension %2$lld with size %3$lld"},
     {Code::kInvalid, "out of range: tried to access index %1$lld on a tensor of %3$lld elements."},
     {Code::kRefused, "found an invalid max index: %1$lld (output volume of a plane is %3$lld)"},
+    {Code::kInvalid, "Target %1$lld is out of bounds."},
+    {Code::kInvalid, "ctc_loss(): target %1$lld is not a class below %3$lld"},
 };
 static_assert(sizeof kWordings / sizeof *kWordings == static_cast<size_t>(DataError::kCount));
 

@@ -14,8 +14,6 @@ struct ErrorSlot {
 };
 
 enum class DataError : int32_t {
-  kIndexSelect,
-  kIndexAdd,
   // The words of the CPU's, tessera/ops/index/layout.h.
   kIndex,
   kGather,
@@ -23,6 +21,8 @@ enum class DataError : int32_t {
   kIndexCopy,
   kTake,
   kPoolIndex,
+  kTarget,     // of nll_loss
+  kCtcTarget,  // of ctc_loss
   kCount,
 };
 // For a kernel's definitions.

@@ -181,91 +181,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax(const __grid_constan
 }
 )";
 
-// Parameters: 0 elements, 1 out, 2 self or source, 3 index, 4 stride of index, 5 size of the
-// indexed dimension, 6 where it stands among the merged dimensions, 7 where among the user's, 8
-// error slot, 9 alpha; 12.. sizes, strides of the source, strides of the output.
-constexpr const char* kIndexShared = R"(
-struct ErrorSlot { int op; int dim; long long index; long long size; };
-// Several threads may find wrong indices: any one of them is reported.
-TS_FN void report(const Params& p, int op, int64_t index) {
-  volatile ErrorSlot* slot = (volatile ErrorSlot*)p.w[8];
-  if (slot->op != 0) return;
-  slot->dim = (int)p.w[7];
-  slot->index = index;
-  slot->size = (long long)p.w[5];
-  __threadfence_system();
-  slot->op = op;
-}
-// Takes the element's number apart: index along the indexed dimension, and offsets along others.
-struct Place { int64_t at, from, to; };
-TS_FN Place place(const Params& p, int64_t i) {
-  Place x; x.at = 0; x.from = 0; x.to = 0;
-  #pragma unroll
-  for (int d = ND - 1; d >= 0; --d) {
-    const int64_t size = (int64_t)p.w[12 + d];
-    int64_t c = i;
-    if (d > 0) {
-      int64_t q;
-      if ((i | size) >> 31 == 0) q = (unsigned)i / (unsigned)size;
-      else q = i / size;
-      c = i - q * size;
-      i = q;
-    }
-    if (d == (int)p.w[6]) x.at = c;
-    x.from += c * (int64_t)p.w[12 + DIMS + d];
-    x.to += c * (int64_t)p.w[12 + 2 * DIMS + d];
-  }
-  return x;
-}
-)";
-
-constexpr const char* kIndexSelect = R"(
-extern "C" __global__ void __launch_bounds__(256) index_select(const __grid_constant__ Params p) {
-  const int64_t n = (int64_t)p.w[0], size = (int64_t)p.w[5];
-  const int64_t stride = (int64_t)p.w[12 + DIMS + (int)p.w[6]];
-  for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < n; i += (int64_t)gridDim.x * 256) {
-    const Place x = place(p, i);
-    const int64_t index = (int64_t)((const INDEX*)p.w[3])[x.at * (int64_t)p.w[4]];
-    if (index < 0 || index >= size) { report(p, 1, index); continue; }
-    ((S*)p.w[1])[i] = ((const S*)p.w[2])[x.from + (index - x.at) * stride];
-  }
-}
-)";
-
-constexpr const char* kIndexAdd = R"(
-template <class X> TS_FN void atomic_add(X* at, A value) {
-  if constexpr (sizeof(X) >= 4) {
-    if constexpr (std::is_same_v<X, int64_t>)
-      atomicAdd((unsigned long long*)at, (unsigned long long)value);
-    else atomicAdd(at, (X)value);
-  } else {
-    // Narrow elements are exchanged within the word they lie in.
-    unsigned* word = (unsigned*)((unsigned long long)at & ~3ull);
-    const unsigned shift = (unsigned)((unsigned long long)at & 3) * 8;
-    const unsigned mask = (sizeof(X) == 1 ? 0xffu : 0xffffu) << shift;
-    unsigned old = *word, seen;
-    do {
-      seen = old;
-      const X sum = st((A)(ld((X)((seen & mask) >> shift)) + value));
-      const unsigned bits = sizeof(X) == 1 ? (unsigned char)sum : (unsigned short)sum;
-      old = atomicCAS(word, seen, (seen & ~mask) | bits << shift);
-    } while (old != seen);
-  }
-}
-extern "C" __global__ void __launch_bounds__(256) index_add(const __grid_constant__ Params p) {
-  const int64_t n = (int64_t)p.w[0], size = (int64_t)p.w[5];
-  const int64_t stride = (int64_t)p.w[12 + 2 * DIMS + (int)p.w[6]];
-  const A alpha = (A)__longlong_as_double((long long)p.w[9]);
-  for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < n; i += (int64_t)gridDim.x * 256) {
-    const Place x = place(p, i);
-    const int64_t index = (int64_t)((const INDEX*)p.w[3])[x.at * (int64_t)p.w[4]];
-    if (index < 0 || index >= size) { report(p, 2, index); continue; }
-    const A value = ld(st((A)(take(((const FROM*)p.w[2])[x.from]) * alpha)));
-    atomic_add((S*)p.w[1] + x.to + (index - x.at) * stride, value);
-  }
-}
-)";
-
 // Parameters: 0 out, 1 elements, 2 seed, 3 offset, 4 and 5 numbers (bits of double, or integers).
 constexpr const char* kRandom = R"(
 enum { PER = WIDE ? 2 : 4 };
@@ -362,25 +277,6 @@ std::string softmax_text(const SoftmaxText& s) {
   out += constant("DIMS", kKernelDims) + constant("LOG", s.log) + constant("THREADS", s.threads) +
          constant("V", s.vec) + constant("VECTORS", s.vectors) + constant("VECTOR", s.vector_loads);
   return out + kSoftmaxShared + (s.columns ? kSoftmaxColumns : kSoftmaxRows) + "}\n";
-}
-
-std::string index_select_text(int bytes, DType index, int ndim) {
-  const char* type = bytes == 1   ? "unsigned char"
-                     : bytes == 2 ? "unsigned short"
-                     : bytes == 4 ? "unsigned int"
-                     : bytes == 8 ? "unsigned long long"
-                                  : "uint4";
-  return prelude_text() + std::string("typedef ") + type + " S; typedef " + storage_type(index) +
-         " INDEX;\n" + params_text(kIndexWords) + constant("DIMS", kKernelDims) +
-         constant("ND", ndim) + kIndexShared + kIndexSelect + "}\n";
-}
-
-std::string index_add_text(DType dtype, DType source, DType index, int ndim) {
-  return prelude_text() + element_text(dtype) + "typedef " + storage_type(index) +
-         " INDEX; typedef " + storage_type(source) + " FROM;\nTS_FN A take(FROM s) { return " +
-         convert_text(reg_class(source), reg_class(dtype), load_text(source, "s")) + "; }\n" +
-         params_text(kIndexWords) + constant("DIMS", kKernelDims) + constant("ND", ndim) +
-         kIndexShared + kIndexAdd + "}\n";
 }
 
 std::string random_text(Draw draw, DType dtype, bool wide) {

@@ -20,11 +20,6 @@ struct SoftmaxText {
 inline constexpr int kSoftmaxWords = 8 + 2 * kKernelDims;
 std::string softmax_text(const SoftmaxText& s);
 
-inline constexpr int kIndexWords = 12 + 3 * kKernelDims;
-// Elements of `bytes` (16: vectors) moved as they are.
-std::string index_select_text(int bytes, DType index, int ndim);
-std::string index_add_text(DType dtype, DType source, DType index, int ndim);
-
 enum class Draw : uint8_t { kUniform, kNormal, kBernoulli, kRandomInt };
 // `wide`: 64-bit random words. See tessera/ops/philox.h for the rule.
 std::string random_text(Draw draw, DType dtype, bool wide);

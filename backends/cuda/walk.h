@@ -48,7 +48,7 @@ Status make_walk(Walk<K>* w, int ndim, const int64_t* sizes,
                  std::initializer_list<const int64_t*> strides, int skip = -1) {
   for (int i = 0; i < ndim; ++i) {
     if (i == skip) continue;
-    int64_t s[K];
+    int64_t s[K] = {};
     int k = 0;
     for (const int64_t* of : strides) s[k++] = of[i];
     TS_TRY(w->add(sizes[i], s));

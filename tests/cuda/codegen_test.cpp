@@ -384,13 +384,6 @@ TEST(CudaKernels, Softmax) {
   expect_compiles(softmax_text({DType::kFloat32, false, false, 1024, 4, 8, true}));
 }
 
-TEST(CudaKernels, Indexing) {
-  for (int bytes : {1, 2, 4, 8, 16}) expect_compiles(index_select_text(bytes, DType::kInt64, 3));
-  for (int t = 0; t <= static_cast<int>(DType::kFloat64); ++t)
-    expect_compiles(index_add_text(static_cast<DType>(t), static_cast<DType>(t), DType::kInt32, 2));
-  expect_compiles(index_add_text(DType::kBool, DType::kInt64, DType::kInt64, 1));
-}
-
 TEST(CudaKernels, Random) {
   for (DType t : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16}) {
     expect_compiles(random_text(Draw::kUniform, t, t == DType::kFloat64));

@@ -233,7 +233,7 @@ TEST_F(CudaDevice, AWrongIndexIsReportedOnceByTheNextWait) {
   Status s = backend_->device_synchronize(0);
   EXPECT_EQ(s.code, Code::kInvalid);
   ASSERT_NE(s.message, nullptr);
-  EXPECT_STREQ(s.message, "index_select(): index 7 is out of range for dimension 0 of size 3");
+  EXPECT_STREQ(s.message, "index out of range in self: index 7 in dimension 0 with size 3");
   ok(backend_->device_synchronize(0));
 }
 
