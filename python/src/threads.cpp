@@ -1,4 +1,5 @@
-// torch.set_num_threads() and its kin: the cpu backend's pool.
+// What a program allows its backends: torch.set_num_threads() and its kin for the cpu's pool, and
+// torch.backends.cudnn.
 #include <dlfcn.h>
 #include <nanobind/nanobind.h>
 
@@ -6,6 +7,7 @@
 #include "scaffolding.h"
 #include "tessera/driver/about.h"
 #include "tessera/driver/cpu.h"
+#include "tessera/ops/conv/settings.h"
 
 namespace tessera::python {
 
@@ -29,6 +31,9 @@ void bind_threads(nb::module_& m) {
   m.def("_get_num_threads", [] { return cpu_function<int()>("tessera_cpu_get_num_threads")(); });
   m.def("_set_num_threads",
         [](int n) { cpu_function<void(int)>("tessera_cpu_set_num_threads")(n); });
+  m.def("_set_conv_flag",
+        [](int64_t flag, bool on) { conv::set_flag(static_cast<conv::Flag>(flag), on); });
+  m.def("_set_conv_benchmark_limit", &conv::set_benchmark_limit);
 }
 
 }  // namespace tessera::python

@@ -39,13 +39,14 @@ def set_num_interop_threads(num):
 
 # ---- determinism -----------------------------------------------------------------------------
 
-# Tessera's operators give the same bits each time, so both answers are obeyed.
+# Tessera's operators give the same bits each time but for convolutions by cuDNN, which is told.
 _deterministic, _warn_only = False, False
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
     global _deterministic, _warn_only
     _deterministic, _warn_only = bool(mode), bool(mode) and bool(warn_only)
+    _C._set_conv_flag(1024, _deterministic)
 
 
 def are_deterministic_algorithms_enabled():

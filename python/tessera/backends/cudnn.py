@@ -1,5 +1,7 @@
-"""cuDNN's settings. Tessera obeys what they ask for where it uses cuDNN, and keeps them for
-programs where it does not."""
+"""cuDNN's settings: convolutions on CUDA obey them."""
+
+import sys
+from types import ModuleType
 
 from .. import _C
 from .._missing import module_getattr
@@ -15,6 +17,25 @@ fp32_precision = "none"
 set_flags, flags = flags_of(
     __name__, ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32")
 )
+
+# As tessera/ops/conv/settings.h has them.
+_FLAGS = {"enabled": 1, "benchmark": 2, "deterministic": 4, "allow_tf32": 8}
+
+
+class _Settings(ModuleType):
+    """Tells the core when one of them changes."""
+
+    def __setattr__(self, name, value):
+        if name in _FLAGS:
+            value = bool(value)
+            _C._set_conv_flag(_FLAGS[name], value)
+        elif name == "benchmark_limit":
+            value = int(value)
+            _C._set_conv_benchmark_limit(value)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Settings
 
 
 def version():

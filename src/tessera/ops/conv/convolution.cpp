@@ -4,6 +4,8 @@
 //   conv_backward_input   input's gradient of the output's and the weight
 //   conv_backward_weight  weight's gradient of the output's and the input
 // Each is told stride, padding, dilation (three numbers each, leading dimensions one) and groups.
+// A backend that has them with "_strided" behind takes operands in any layout and in their own
+// dtype, and is told two ints more: see settings.h.
 #include "tessera/gen/binary.h"
 #include "tessera/gen/complex.h"
 #include "tessera/gen/conv.h"
@@ -11,6 +13,7 @@
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/conv/geometry.h"
+#include "tessera/ops/conv/settings.h"
 
 namespace tessera {
 
@@ -51,8 +54,37 @@ Dims kernel_ints(const Params& p) {
   return out;
 }
 
-TensorBase run_kernel(const char* kernel, const Dims& size, const TensorBase& a,
+struct KernelNames {
+  const char *dense, *strided;
+};
+
+// Channels last where one of the two lies so, as PyTorch has it.
+MemoryFormat format_for(const TensorBase& a, const TensorBase& b) {
+  if (a.dim() < 4 || a.dtype() == DType::kFloat64) return MemoryFormat::kContiguous;
+  const MemoryFormat f = suggested_format(a);
+  return f == MemoryFormat::kContiguous ? suggested_format(b) : f;
+}
+
+TensorBase run_strided(const char* kernel, const Dims& size, const TensorBase& a,
+                       const TensorBase& b, const TensorBase& bias, const Params& p) {
+  const MemoryFormat f = format_for(a, b);
+  TensorBase out = new_empty_strided(size, strides_in(size, f), a.dtype(), a.device());
+  if (out.numel() == 0) return out;
+  TensorBase view = three(out);
+  std::vector<TensorBase> inputs{three(op::contiguous(a, f)),
+                                 three(op::contiguous(op::_to_dtype(b, a.dtype()), f))};
+  if (bias.defined()) inputs.push_back(op::contiguous(op::_to_dtype(bias, a.dtype())));
+  Dims ints = kernel_ints(p);
+  ints.push_back(conv::flags());
+  ints.push_back(conv::benchmark_limit());
+  launch(kernel, {&view, 1}, inputs, ints.span());
+  return out;
+}
+
+TensorBase run_kernel(const KernelNames& kernel, const Dims& size, const TensorBase& a,
                       const TensorBase& b, const TensorBase& bias, const Params& p) {
+  if (a.device().is_cuda() && has_kernel(a.device(), kernel.strided))
+    return run_strided(kernel.strided, size, a, b, bias, p);
   DType t = a.dtype(), c = compute_dtype(t);
   auto ready = [&](const TensorBase& x) { return three(op::contiguous(op::_to_dtype(x, c))); };
   TensorBase out = new_empty(size, c, a.device());
@@ -60,7 +92,7 @@ TensorBase run_kernel(const char* kernel, const Dims& size, const TensorBase& a,
     TensorBase view = three(out);
     std::vector<TensorBase> inputs{ready(a), ready(b)};
     if (bias.defined()) inputs.push_back(op::contiguous(op::_to_dtype(bias, c)));
-    launch(kernel, {&view, 1}, inputs, kernel_ints(p).span());
+    launch(kernel.dense, {&view, 1}, inputs, kernel_ints(p).span());
   }
   return c == t ? out : op::_to_dtype(out, t);
 }
@@ -87,7 +119,8 @@ TS_OP({
       Params p = read_params(c, 3);
       check_supported(c.op, c.tensor(0).dtype());
       Dims size = conv::output_size(c.tensor(0).sizes(), c.tensor(1).sizes(), p);
-      return run_kernel("conv_forward", size, c.tensor(0), c.tensor(1), c.maybe(2), p);
+      return run_kernel({"conv_forward", "conv_forward_strided"}, size, c.tensor(0), c.tensor(1),
+                        c.maybe(2), p);
     },
     .saves = "input:weight weight:input",
     .backward =
@@ -118,8 +151,8 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       check_supported(c.op, c.tensor(0).dtype());
-      return run_kernel("conv_backward_input", c.ints(2), c.tensor(0), c.tensor(1), TensorBase(),
-                        read_params(c, 3));
+      return run_kernel({"conv_backward_input", "conv_backward_input_strided"}, c.ints(2),
+                        c.tensor(0), c.tensor(1), TensorBase(), read_params(c, 3));
     },
     .saves = "grad:weight weight:grad",
     .backward =
@@ -145,8 +178,8 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       check_supported(c.op, c.tensor(0).dtype());
-      return run_kernel("conv_backward_weight", c.ints(2), c.tensor(0), c.tensor(1), TensorBase(),
-                        read_params(c, 3));
+      return run_kernel({"conv_backward_weight", "conv_backward_weight_strided"}, c.ints(2),
+                        c.tensor(0), c.tensor(1), TensorBase(), read_params(c, 3));
     },
     .saves = "grad:input input:grad",
     .backward =
