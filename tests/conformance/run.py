@@ -68,11 +68,14 @@ def main():
     options = parser.parse_args()
     path = floor_path(options.device)
     floor = json.loads(path.read_text()) if path.exists() else {}
+    if not floor and not options.update:
+        sys.exit(f"{path} is not there or holds nothing: nothing to hold the cases to (--update)")
     failures, crashes = replay(options.device, options.jobs)
 
     passed = failed = total = new = 0
     passing = {}
-    for op, cases in all_cases().items():
+    found = all_cases()
+    for op, cases in found.items():
         wrong = failures.get(op, {})
         known = set(floor.get(op, []))
         total += len(cases)
@@ -86,6 +89,12 @@ def main():
                 new += 1
             if case in known or case not in wrong:
                 passing.setdefault(op, []).append(case)
+    # What the floor names and the file of cases lacks has not passed.
+    for op, known in floor.items():
+        gone = set(known) - set(found.get(op, []))
+        failed += len(gone)
+        if gone:
+            print(f"{op}: {len(gone)} cases of the floor are not in {CASES.name}")
     if options.update:
         write_floor(path, passing)
     state = "joined the floor" if options.update else "more pass that the floor lacks (--update)"
