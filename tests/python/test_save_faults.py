@@ -146,6 +146,16 @@ FAILS(ftruncate, (int fd, off_t n), fd, n)
 FAILS(fsync, (int fd), fd)
 FAILS(flock, (int fd, int op), fd, op)
 FAILS(rename, (const char *a, const char *b), a, b)
+FAILS(openat, (int at, const char *name, int flags, int mode), at, name, flags, mode)
+FAILS(unlinkat, (int at, const char *name, int flags), at, name, flags)
+FAILS(fcntl, (int fd, int command, long value), fd, command, value)
+FAILS(stat, (const char *name, void *info), name, info)
+FAILS(lstat, (const char *name, void *info), name, info)
+FAILS(fstat, (int fd, void *info), fd, info)
+void *opendir(const char *name) {
+  if (!halves && hit()) return 0;
+  return ((void *(*)(const char *))dlsym(RTLD_NEXT, "opendir"))(name);
+}
 #define FAILS_OR_HALVES(name, parameters, n, ...)                     \
   ssize_t name parameters {                                           \
     if (hit()) {                                                      \
@@ -171,13 +181,17 @@ savers = {
     "safetensors": (lambda n: save_file({"n": torch.full((50000,), n), "m": torch.ones(3)}, path),
                     lambda: load_file(path)["n"]),
 }
-points = 0
+points = left = 0
+# What a saver that was killed has left: swept away, unless it is the sweeping that fails.
+leftover = ".model.pt.abcdef.tessera-tmp"
 for kind, (save, load) in savers.items():
     save(0)
     value = 0
     for number in (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EINTR, 0):
         for action in ("save", "load"):
             for at in range(100):
+                if action == "save":
+                    open(folder + "/" + leftover, "w").close()
                 shim.fault_arm(at, number or errno.EIO, number == 0)
                 problem = result = None
                 try:
@@ -185,6 +199,9 @@ for kind, (save, load) in savers.items():
                 except OSError as error:
                     problem = error
                 hit = shim.fault_disarm()
+                if leftover in os.listdir(folder):
+                    left += 1
+                    os.remove(folder + "/" + leftover)
                 assert os.listdir(folder) == ["model.pt"], (kind, action, number, at)
                 if action == "save" and problem is None:
                     value += 1
@@ -200,7 +217,7 @@ for kind, (save, load) in savers.items():
                 points += 1
             else:
                 raise AssertionError("calls without end")
-print(points)
+print(points, left)
 """
 
 
@@ -220,7 +237,9 @@ def test_every_call_of_the_system_fails_once(tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert int(done.stdout) >= 100
+    points, left = map(int, done.stdout.split())
+    # opendir, openat, flock and unlinkat, of two formats and five errors; what fails before them.
+    assert points >= 180 and 40 <= left <= 80
 
 
 def test_memory_stays_near_the_files_size(tmp_path):
