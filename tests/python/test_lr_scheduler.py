@@ -6,7 +6,6 @@ import warnings
 from pathlib import Path
 
 import pytest
-from pending import operators_may_be_missing
 from schedules import CASES, advance, make, run, state
 
 import tessera as torch
@@ -21,8 +20,7 @@ def sgd(**options):
 
 @pytest.mark.parametrize("case", CASES)
 def test_rates(case):
-    with operators_may_be_missing():
-        got = run(torch, case)
+    got = run(torch, case)
     for mine, theirs in zip(got, RECORDED[case]):
         for one, other in zip(mine, theirs):
             assert one == pytest.approx(other, rel=1e-12, abs=1e-15)
@@ -32,19 +30,18 @@ def test_rates(case):
 @pytest.mark.filterwarnings("ignore")
 def test_going_on_from_a_saved_state(case):
     """Saved after 7 steps and loaded into fresh ones, the rest is the same."""
-    with operators_may_be_missing():
-        o, scheduler = make(torch, case)
-        for step in range(7):
-            advance(o, scheduler, step)
-        saved = copy.deepcopy((o.state_dict(), scheduler.state_dict()))
-        o2, scheduler2 = make(torch, case)
-        o2.load_state_dict(saved[0])
-        scheduler2.load_state_dict(saved[1])
-        assert scheduler2.get_last_lr() == scheduler.get_last_lr()
-        for step in range(7, 20):
-            advance(o, scheduler, step)
-            advance(o2, scheduler2, step)
-            assert state(o) == state(o2)
+    o, scheduler = make(torch, case)
+    for step in range(7):
+        advance(o, scheduler, step)
+    saved = copy.deepcopy((o.state_dict(), scheduler.state_dict()))
+    o2, scheduler2 = make(torch, case)
+    o2.load_state_dict(saved[0])
+    scheduler2.load_state_dict(saved[1])
+    assert scheduler2.get_last_lr() == scheduler.get_last_lr()
+    for step in range(7, 20):
+        advance(o, scheduler, step)
+        advance(o2, scheduler2, step)
+        assert state(o) == state(o2)
 
 
 def test_last_lr_and_names():

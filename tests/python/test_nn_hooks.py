@@ -1,7 +1,6 @@
 """Hooks of modules: order, replacement, removal, errors."""
 
 import pytest
-from pending import need
 
 import tessera as torch
 from tessera import nn
@@ -112,7 +111,6 @@ def test_kinds_of_backward_hooks_do_not_mix():
 
 
 def test_full_backward_hooks(device):
-    need("autograd.Function")
     m = Double()
     seen = []
     m.register_full_backward_hook(lambda m, gi, go: seen.append((gi[0].tolist(), go[0].tolist())))
@@ -127,7 +125,6 @@ def test_full_backward_hooks(device):
 
 
 def test_full_backward_hook_without_input_gradients(device):
-    need("autograd.Function")
     m = nn.Linear(2, 1).to(device)
     seen = []
     handle = m.register_full_backward_hook(lambda m, gi, go: seen.append((gi, go[0].tolist())))
@@ -141,7 +138,6 @@ def test_full_backward_hook_without_input_gradients(device):
 
 
 def test_full_backward_hooks_with_several_values(device):
-    need("autograd.Function")
 
     class Two(nn.Module):
         def forward(self, a, n, b):

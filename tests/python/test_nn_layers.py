@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from layers import CASES, INITS, build, fingerprint, key, run, run_init
-from pending import operators_may_be_missing
 
 import tessera as torch
 
@@ -25,12 +24,11 @@ def same(got, wanted, rel, what):
 def test_first_parameters(text):
     """The same seed draws the same numbers."""
     wanted = next(RECORDED[key(c)] for c in OLD if c[0] == text)["parameters"]
-    with operators_may_be_missing():
-        layer, _, _ = build(torch, text)
-        got = dict(layer.named_parameters())
-        assert list(got) == list(wanted)
-        for name, p in got.items():
-            same(fingerprint(p), wanted[name], 1e-6, name)
+    layer, _, _ = build(torch, text)
+    got = dict(layer.named_parameters())
+    assert list(got) == list(wanted)
+    for name, p in got.items():
+        same(fingerprint(p), wanted[name], 1e-6, name)
 
 
 @pytest.mark.parametrize("case", OLD, ids=key)
@@ -38,8 +36,7 @@ def test_layer(case, device):
     if "Lazy" in case[0] and device != "cpu":
         pytest.skip("its parameters are drawn on the device, whose numbers are others")
     wanted = RECORDED[key(case)]
-    with operators_may_be_missing():
-        got = run(torch, case, device)
+    got = run(torch, case, device)
     # In float64, but for what starts with a draw in float32.
     assert len(got["outputs"]) == len(wanted["outputs"])
     for i, (mine, theirs) in enumerate(zip(got["outputs"], wanted["outputs"])):
@@ -54,8 +51,7 @@ def test_layer(case, device):
 
 @pytest.mark.parametrize("text", sorted({c[0] for c in OLD if "Lazy" not in c[0]}))
 def test_prints(text):
-    with operators_may_be_missing():
-        layer, _, _ = build(torch, text)
+    layer, _, _ = build(torch, text)
     wanted = next(RECORDED[key(c)] for c in OLD if c[0] == text)["repr"]
     if "ModuleList" in wanted:
         return  # later versions print layers that are alike once: see the test of ModuleList
@@ -65,8 +61,7 @@ def test_prints(text):
 
 @pytest.mark.parametrize("call, shape", INITS, ids=str)
 def test_init(call, shape):
-    with operators_may_be_missing():
-        got = run_init(torch, call, shape)
+    got = run_init(torch, call, shape)
     # The normal distribution's numbers pass through a logarithm, cosine or inverse.
     same(got, RECORDED[f"init {call} {shape}"], 2e-6, call)
 
@@ -145,16 +140,15 @@ def test_names():
 
 def test_equivalents_of_the_newest(device):
     """Layers that PyTorch 1.13 lacks, by what they are equal to."""
-    with operators_may_be_missing():
-        x = torch.tensor([[1.0, 2.0, 3.0, 4.0], [0.0, -1.0, 1.0, 2.0]], device=device)
-        rms = torch.nn.RMSNorm(4, eps=1e-6).to(device)(x)
-        for row, got in zip(x.tolist(), rms.tolist()):
-            scale = (sum(v * v for v in row) / 4 + 1e-6) ** -0.5
-            assert got == pytest.approx([v * scale for v in row], rel=1e-6)
-        line = x.reshape(1, 2, 4)
-        assert torch.nn.ZeroPad1d((1, 0))(line).tolist()[0][0] == [0, 1, 2, 3, 4]
-        assert torch.nn.CircularPad1d((1, 2))(line).tolist()[0][0] == [4, 1, 2, 3, 4, 1, 2]
-        norm = torch.nn.LayerNorm(4, bias=False).to(device)
-        assert norm.bias is None
-        full = torch.nn.LayerNorm(4).to(device)
-        assert norm(x).tolist() == full(x).tolist()
+    x = torch.tensor([[1.0, 2.0, 3.0, 4.0], [0.0, -1.0, 1.0, 2.0]], device=device)
+    rms = torch.nn.RMSNorm(4, eps=1e-6).to(device)(x)
+    for row, got in zip(x.tolist(), rms.tolist()):
+        scale = (sum(v * v for v in row) / 4 + 1e-6) ** -0.5
+        assert got == pytest.approx([v * scale for v in row], rel=1e-6)
+    line = x.reshape(1, 2, 4)
+    assert torch.nn.ZeroPad1d((1, 0))(line).tolist()[0][0] == [0, 1, 2, 3, 4]
+    assert torch.nn.CircularPad1d((1, 2))(line).tolist()[0][0] == [4, 1, 2, 3, 4, 1, 2]
+    norm = torch.nn.LayerNorm(4, bias=False).to(device)
+    assert norm.bias is None
+    full = torch.nn.LayerNorm(4).to(device)
+    assert norm(x).tolist() == full(x).tolist()

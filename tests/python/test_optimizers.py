@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from optimizers import CASES, flat, parameters, run, state_of, step, tensor
-from pending import operators_may_be_missing
 
 import tessera as torch
 from tessera import nn, optim
@@ -25,8 +24,7 @@ def close(got, wanted):
 
 @pytest.mark.parametrize("case", CASES)
 def test_steps(case, device):
-    with operators_may_be_missing():
-        seen, state = run(torch, case, device)
+    seen, state = run(torch, case, device)
     wanted_seen, wanted_state = RECORDED[case]
     for mine, theirs in zip(seen, wanted_seen):
         for a, b in zip(mine, theirs):

@@ -6,18 +6,11 @@ import signal
 import time
 
 import pytest
-from pending import operators_may_be_missing
 
 import tessera as torch
 from tessera.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
-
-
-@pytest.fixture(autouse=True)
-def waits_for_the_draw_of_a_seed():
-    with operators_may_be_missing():
-        torch.empty((), dtype=torch.int64).random_()
 
 
 class Counting(Dataset):

@@ -3,7 +3,6 @@
 import io
 
 import pytest
-from pending import operators_may_be_missing
 
 import tessera as torch
 from tessera import nn
@@ -94,30 +93,28 @@ def test_averaged_model(device):
 
 @pytest.mark.parametrize("many", [True, False])
 def test_exponential_averages(many):
-    with operators_may_be_missing():
-        model = nn.Linear(1, 1, bias=False)
-        options = (
-            {"multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.9)}
-            if many
-            else {"avg_fn": swa_utils.get_ema_avg_fn(0.9)}
-        )
-        averaged = swa_utils.AveragedModel(model, **options)
-        for w in (1.0, 2.0):
-            with torch.no_grad():
-                model.weight.fill_(w)
-            averaged.update_parameters(model)
-        assert averaged.module.weight.item() == pytest.approx(1.1)
+    model = nn.Linear(1, 1, bias=False)
+    options = (
+        {"multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.9)}
+        if many
+        else {"avg_fn": swa_utils.get_ema_avg_fn(0.9)}
+    )
+    averaged = swa_utils.AveragedModel(model, **options)
+    for w in (1.0, 2.0):
+        with torch.no_grad():
+            model.weight.fill_(w)
+        averaged.update_parameters(model)
+    assert averaged.module.weight.item() == pytest.approx(1.1)
     with pytest.raises(ValueError, match="Invalid decay value 2"):
         swa_utils.get_ema_multi_avg_fn(2)
 
 
 def test_update_bn():
-    with operators_may_be_missing():
-        model = nn.Sequential(nn.BatchNorm1d(1)).eval()
-        data = [torch.tensor([[1.0], [3.0]]), torch.tensor([[5.0], [7.0]])]
-        swa_utils.update_bn(data, model)
-        assert model[0].running_mean.item() == pytest.approx(4) and not model.training
-        assert model[0].momentum == 0.1
+    model = nn.Sequential(nn.BatchNorm1d(1)).eval()
+    data = [torch.tensor([[1.0], [3.0]]), torch.tensor([[5.0], [7.0]])]
+    swa_utils.update_bn(data, model)
+    assert model[0].running_mean.item() == pytest.approx(4) and not model.training
+    assert model[0].momentum == 0.1
     swa_utils.update_bn([], nn.Linear(1, 1))
 
 
