@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "convert_scalar.h"
@@ -22,7 +23,21 @@ class Words {
         offset_(static_cast<uint64_t>(a.ints[1])),
         gen_(reinterpret_cast<Mt19937Generator*>(a.ints[2])) {}
 
-  uint32_t word() { return gen_ ? gen_->random() : philox_word32(seed_, offset_, at_++); }
+  bool by_counter() const { return gen_ == nullptr; }
+  uint64_t key(uint64_t i) const { return philox_word64(seed_, offset_, i); }
+  // By counter, element i has words of its own from here on.
+  void begin_element(int64_t i) {
+    if (gen_) return;
+    own_ = true;
+    element_ = offset_ + static_cast<uint64_t>(i);
+    at_ = 0;
+  }
+  uint32_t word() {
+    if (gen_) return gen_->random();
+    const uint64_t i = at_++;
+    if (!own_) return philox_word32(seed_, offset_, i);
+    return philox_block(seed_, element_, static_cast<uint32_t>(1 + i / 4)).w[i % 4];
+  }
   // In [0, 1), with 53 bits.
   double unit() {
     if (gen_) return static_cast<double>(gen_->random64() & kMask) * 0x1p-53;
@@ -43,7 +58,8 @@ class Words {
 
  private:
   static constexpr uint64_t kMask = (uint64_t{1} << 53) - 1;
-  uint64_t seed_, offset_, at_ = 0;
+  uint64_t seed_, offset_, element_ = 0, at_ = 0;
+  bool own_ = false;
   Mt19937Generator* gen_;
 };
 
@@ -54,6 +70,14 @@ Status randperm(const KernelArgs& args) {
   return with_type(out.dtype, [&]<class T>(std::type_identity<T>) {
     T* p = static_cast<T*>(out.data);
     const int64_t n = out.numel;
+    if (words.by_counter()) {  // the rule that a device can follow: see tessera/ops/philox.h
+      std::vector<std::pair<uint64_t, int64_t>> keys(static_cast<size_t>(n));
+      for (int64_t i = 0; i < n; ++i)
+        keys[static_cast<size_t>(i)] = {words.key(static_cast<uint64_t>(i)), i};
+      std::sort(keys.begin(), keys.end());
+      for (int64_t i = 0; i < n; ++i) p[i] = cast<T>(keys[static_cast<size_t>(i)].second);
+      return Status{};
+    }
     for (int64_t i = 0; i < n; ++i) p[i] = cast<T>(i);
     for (int64_t i = 0; i + 1 < n; ++i) {
       int64_t z = static_cast<int64_t>(words.word() % static_cast<uint64_t>(n - i));
@@ -194,6 +218,7 @@ Status poisson(const KernelArgs& args) {
       double rate = cast<double>(in[at]);
       if (!(rate >= 0))
         return fail(Code::kRefused, "invalid Poisson rate, expected rate to be non-negative");
+      words.begin_element(i);
       to[i] = cast<T>(poisson_of(words, rate));
     }
     return Status{};

@@ -24,6 +24,10 @@ constexpr Wording kWordings[] = {
     {Code::kRefused, "found an invalid max index: %1$lld (output volume of a plane is %3$lld)"},
     {Code::kInvalid, "Target %1$lld is out of bounds."},
     {Code::kInvalid, "ctc_loss(): target %1$lld is not a class below %3$lld"},
+    {Code::kRefused, "probability tensor contains either `inf`, `nan` or element < 0"},
+    {Code::kRefused, "invalid multinomial distribution (encountering probability entry < 0)"},
+    {Code::kRefused, "invalid multinomial distribution (sum of probabilities <= 0)"},
+    {Code::kRefused, "invalid Poisson rate, expected rate to be non-negative"},
 };
 static_assert(sizeof kWordings / sizeof *kWordings == static_cast<size_t>(DataError::kCount));
 

@@ -23,6 +23,11 @@ enum class DataError : int32_t {
   kPoolIndex,
   kTarget,     // of nll_loss
   kCtcTarget,  // of ctc_loss
+  // The words of backends/cpu/kernel_choices.cpp.
+  kMultinomialNumber,
+  kMultinomialNegative,
+  kMultinomialSum,
+  kPoissonRate,
   kCount,
 };
 // For a kernel's definitions.

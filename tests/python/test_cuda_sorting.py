@@ -96,8 +96,8 @@ def test_topk(dtype, device):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_one_of_each_line(dtype, device):
-    """Long lines name the first (of mode: the last) of equals as the CPU does; in short ones which of
-    them is named is open."""
+    """Long lines name the first (of mode: the last) of equals as the CPU does; in short ones which
+    of them is named is open."""
     for shape, dim in [((1,), 0), ((3, 40), 1), ((300, 3), 0), ((2, 5000), 1), ((5000, 2), 0)]:
         x = numbers(shape, dtype)
         for f in (

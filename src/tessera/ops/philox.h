@@ -17,9 +17,17 @@
 //              2^-24 (double: >> 11 and 2^-53); r = sqrt(-2 log(u1)), t = 2 pi u2; element 2j is
 //              r cos(t), 2j + 1 is r sin(t); value z * std + mean, then rounded.
 //   bernoulli  1 where word32(i) * 2^-32 < p (in double), else 0.
+//   randperm   the places i in the order of word64(i), the smaller place first where two are equal.
+//   multinomial, normal_each: unit(i) = (word64(i) & (2^53 - 1)) * 2^-53. With replacement number k
+//              of row r takes unit(r * numbers + k); without, or for one number, place j of row r
+//              takes unit(r * places + j). normal_each takes unit(2i) and unit(2i + 1).
+//   poisson    needs an unknown number of words, so each element has a stream of its own: block j
+//   of
+//              element i has the counter {lo(offset + i), hi(offset + i), 1 + j, 0}.
 //   random_int low + word32(i) % (high - low) if high - low < 2^32, else low + word64(i) %
 //              (high - low); the subtraction and the sum wrap as unsigned 64-bit.
 // An operation over n elements takes philox_blocks(n, wide) blocks: the caller adds that to offset.
+// (multinomial: n is the number of units; normal_each and poisson take n blocks.)
 #pragma once
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define TS_PHILOX_FN static __host__ __device__ __forceinline__
@@ -33,8 +41,9 @@ struct PhiloxBlock {
   unsigned int w[4];
 };
 
-TS_PHILOX_FN PhiloxBlock philox_block(unsigned long long seed, unsigned long long counter) {
-  unsigned int c0 = (unsigned int)counter, c1 = (unsigned int)(counter >> 32), c2 = 0, c3 = 0;
+TS_PHILOX_FN PhiloxBlock philox_block(unsigned long long seed, unsigned long long counter,
+                                      unsigned int stream = 0) {
+  unsigned int c0 = (unsigned int)counter, c1 = (unsigned int)(counter >> 32), c2 = stream, c3 = 0;
   unsigned int k0 = (unsigned int)seed, k1 = (unsigned int)(seed >> 32);
   for (int round = 0; round < 10; ++round) {
     unsigned long long p0 = (unsigned long long)c0 * 0xD2511F53u;
@@ -65,6 +74,11 @@ TS_PHILOX_FN unsigned long long philox_word64(unsigned long long seed, unsigned 
                                               unsigned long long i) {
   PhiloxBlock b = philox_block(seed, offset + i / 2);
   return ((unsigned long long)b.w[2 * (i % 2)] << 32) | b.w[2 * (i % 2) + 1];
+}
+
+TS_PHILOX_FN double philox_unit(unsigned long long seed, unsigned long long offset,
+                                unsigned long long i) {
+  return (double)(philox_word64(seed, offset, i) & 0x1fffffffffffffull) * 0x1p-53;
 }
 
 // Blocks that n elements take; `wide` where the rule above reads 64-bit words. The odd partner of a

@@ -4,6 +4,7 @@
 #include "tessera/gen/random.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/loops.h"
+#include "tessera/ops/philox.h"
 #include "tessera/ops/random/draw.h"
 
 namespace tessera {
@@ -119,7 +120,9 @@ TS_OP({
       size[size.size() - 1] = n;
       TensorBase out = new_empty(size, DType::kInt64, self.device());
       TensorBase weights = op::contiguous(self);
-      draw("multinomial", out, {}, c.generator(3), {c.flag(2) ? 1 : 0}, {&weights, 1});
+      const bool by_sums = c.flag(2) && n > 1;
+      draw("multinomial", out, {}, c.generator(3), {c.flag(2) ? 1 : 0}, {&weights, 1},
+           philox_blocks(static_cast<uint64_t>(by_sums ? out.numel() : weights.numel()), true));
       return out;
     },
     .exact_out = true,

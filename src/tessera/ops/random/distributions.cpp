@@ -114,7 +114,8 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       TS_CHECK(c.number(2) > 0, "log_normal_ expects std > 0.0, but found std=", c.number(2));
       TensorBase z = new_empty(c.tensor(0).sizes(), DType::kFloat64, c.tensor(0).device());
-      draw("normal_each", z, {c.number(1), c.number(2)}, c.generator(3));
+      draw("normal_each", z, {c.number(1), c.number(2)}, c.generator(3), {}, {},
+           static_cast<uint64_t>(z.numel()));
       return filled(c, op::_to_log_normal(z));
     },
     .backward = [](Backward&) {},
@@ -132,7 +133,7 @@ TS_OP({
       TS_CHECK_IMPLEMENTED(is_floating(self.dtype()), "\"poisson\" not implemented for ",
                            self.dtype());
       TensorBase out = new_empty(self.sizes(), self.dtype(), self.device());
-      draw("poisson", out, {}, c.generator(1), {}, {&self, 1});
+      draw("poisson", out, {}, c.generator(1), {}, {&self, 1}, static_cast<uint64_t>(out.numel()));
       return out;
     },
     .backward = [](Backward& b) { b.set(0, op::_no_gradient(b.grad)); },

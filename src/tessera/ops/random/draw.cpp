@@ -7,7 +7,7 @@ namespace tessera::random {
 
 void draw(const char* kernel, const TensorBase& out, std::initializer_list<double> doubles,
           Mt19937Generator* generator, std::initializer_list<int64_t> more,
-          std::span<const TensorBase> inputs) {
+          std::span<const TensorBase> inputs, uint64_t blocks) {
   if (out.numel() == 0 || out.device().is_meta()) return;
   Mt19937Generator& g = generator ? *generator : default_generator(out.device());
   std::lock_guard lock(g.mutex);
@@ -16,7 +16,9 @@ void draw(const char* kernel, const TensorBase& out, std::initializer_list<doubl
     ints[2] = reinterpret_cast<int64_t>(&g);
   else
     ints[1] = static_cast<int64_t>(g.take_philox(
-        philox_blocks(static_cast<uint64_t>(out.numel()), out.dtype() == DType::kFloat64)));
+        blocks
+            ? blocks
+            : philox_blocks(static_cast<uint64_t>(out.numel()), out.dtype() == DType::kFloat64)));
   for (int64_t i : more) ints.push_back(i);
   launch(kernel, {&out, 1}, inputs, ints.span(), {doubles.begin(), doubles.size()});
 }

@@ -10,7 +10,7 @@ namespace tessera::random {
 // word (two for doubles) an element.
 void draw(const char* kernel, const TensorBase& out, std::initializer_list<double> doubles,
           Mt19937Generator* generator = nullptr, std::initializer_list<int64_t> ints = {},
-          std::span<const TensorBase> inputs = {});
+          std::span<const TensorBase> inputs = {}, uint64_t blocks = 0);
 // ... into any layout, as an in-place operator: the version counts up.
 Outputs draw_into(const TensorBase& self, const char* kernel, std::initializer_list<double> doubles,
                   Mt19937Generator* generator = nullptr, std::initializer_list<int64_t> ints = {});

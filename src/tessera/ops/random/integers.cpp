@@ -1,5 +1,6 @@
 // Integers and permutations.
 #include "tessera/gen/random.h"
+#include "tessera/ops/philox.h"
 #include "tessera/ops/random/draw.h"
 
 namespace tessera {
@@ -170,7 +171,8 @@ TS_OP({
       TensorBase t = created(c, Dims{n}, 2, DType::kInt64, Device{});
       TS_CHECK(n == 0 || n - 1 <= largest(t.dtype()), "n is too large for result tensor type: '",
                t.dtype(), "'");
-      draw("randperm", t, {}, c.generator(1));
+      draw("randperm", t, {}, c.generator(1), {}, {},
+           philox_blocks(static_cast<uint64_t>(n), true));
       return t;
     },
     .random = true,
