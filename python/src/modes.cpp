@@ -6,6 +6,7 @@
 #include "py.h"
 #include "scaffolding.h"
 #include "tessera/amp/autocast.h"
+#include "tessera/base/deterministic.h"
 #include "tessera/call/types.h"
 #include "tessera/tensor/generators.h"
 #include "types.h"
@@ -36,6 +37,7 @@ void bind_modes(nb::module_& m) {
   m.def("_set_autocast", [](const std::string& type, bool enabled, nb::handle dtype) {
     amp::set_autocast(device_type_of(type), enabled, dtype_from(dtype));
   });
+  m.def("_set_deterministic", [](bool on) { set_deterministic(on); });
   m.def("get_default_dtype", [] { return nb::steal(wrap_dtype(default_dtype())); });
   m.def("set_default_dtype", [](nb::handle d) { set_default_dtype(dtype_from(d)); });
   m.def(

@@ -39,7 +39,10 @@ def set_num_interop_threads(num):
 
 # ---- determinism -----------------------------------------------------------------------------
 
-# Tessera's operators give the same bits each time but for convolutions by cuDNN, which is told.
+# On the CPU operators give the same bits each time. On CUDA convolutions by cuDNN do when this is
+# set, and those that write several values to one place (index_add, scatter, index_put, ...): values
+# of a place are combined in the order of the indices, of those assigned the last one stays. The
+# gradient of grid_sample adds in any order there either way.
 _deterministic, _warn_only = False, False
 
 
@@ -47,6 +50,7 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     global _deterministic, _warn_only
     _deterministic, _warn_only = bool(mode), bool(mode) and bool(warn_only)
     _C._set_conv_flag(1024, _deterministic)
+    _C._set_deterministic(_deterministic)
 
 
 def are_deterministic_algorithms_enabled():

@@ -1,4 +1,5 @@
 // An index for every element, along one dimension: gather and the scatters.
+#include "tessera/base/deterministic.h"
 #include "tessera/gen/binary.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
@@ -99,7 +100,7 @@ void scatter_into(const TensorBase& out, int64_t dim, const TensorBase& index_,
   src = src.dim() == 0 ? alias(src, index.sizes(), Dims(index.sizes().size()), src.storage_offset())
                        : alias(src, index.sizes(), src.strides(), src.storage_offset());
   TensorBase to = at_least_1d(out), in[] = {index, src};
-  int64_t ints[] = {wrap_dim(dim, to.dim()), static_cast<int64_t>(combine)};
+  int64_t ints[] = {wrap_dim(dim, to.dim()), static_cast<int64_t>(combine), deterministic()};
   launch("scatter", {&to, 1}, in, ints);
 }
 

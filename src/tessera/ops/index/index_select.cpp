@@ -1,5 +1,6 @@
 // Positions along one dimension, named by a vector: index_select, index_add, index_copy,
 // index_fill.
+#include "tessera/base/deterministic.h"
 #include "tessera/gen/binary.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
@@ -69,8 +70,8 @@ TS_OP({
       if (source.dtype() != out.dtype()) source = op::_to_dtype(source, out.dtype());
       TensorBase in[] = {apart_from(out, index), at_least_1d(source)};
       TensorBase to = at_least_1d(out);
-      double one = 1;  // backends have a factor there
-      launch("index_add", {&to, 1}, in, {&dim, 1}, {&one, 1});
+      const int64_t ints[] = {dim, deterministic()};
+      launch("index_add", {&to, 1}, in, ints);
       return out;
     },
     .saves = "index",

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tessera/base/deterministic.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 
@@ -33,7 +34,8 @@ void write_along(const TensorBase& out_, int dim, const TensorBase& index, const
     from = alias(from, shape, broadcast_strides(from.sizes(), from.strides(), shape),
                  from.storage_offset());
   TensorBase in[] = {from, places};
-  int64_t ints[] = {dim, 1, static_cast<int64_t>(error), static_cast<int64_t>(combine), dim};
+  int64_t ints[] = {
+      dim, 1, static_cast<int64_t>(error), static_cast<int64_t>(combine), dim, deterministic()};
   launch("index_write", {&out, 1}, in, ints);
 }
 

@@ -1,3 +1,4 @@
+#include "tessera/base/deterministic.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/index.h"
 #include "tessera/ops/index/advanced.h"
@@ -108,6 +109,7 @@ std::vector<int64_t> IndexPlan::ints(IndexError error, const Combine* combine) c
                               static_cast<int64_t>(error)};
   if (combine) all.push_back(static_cast<int64_t>(*combine));
   all.insert(all.end(), numbers.begin(), numbers.end());
+  if (combine) all.push_back(deterministic());
   return all;
 }
 
