@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "visible.h"
+
 namespace tessera::vgpu {
 
 namespace {
@@ -78,6 +80,14 @@ Config read_config() {
     c.count = 0;
     c.error = std::string("TESSERA_VIRTUAL_BANDWIDTH=") + bandwidth +
               " is not understood: give GB/s, as in h2d=12,d2h=12,mem=200";
+  }
+  if (c.count > 0) {
+    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    c.numbers = visible_devices(visible, c.count);
+    c.count = static_cast<int>(c.numbers.size());
+    if (c.count == 0)
+      c.error = std::string("CUDA_VISIBLE_DEVICES is \"") + visible +
+                "\", which hides every device of TESSERA_VIRTUAL_GPU=" + devices;
   }
   const char* protect = std::getenv("TESSERA_VIRTUAL_PROTECT");
   c.protect = protect && *protect && std::strcmp(protect, "0") != 0;

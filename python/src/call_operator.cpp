@@ -5,6 +5,7 @@
 
 #include "default_device.h"
 #include "numbers.h"
+#include "tessera/call/mismatch.h"
 
 namespace tessera::python {
 
@@ -84,14 +85,28 @@ PyObject* wrap_tuple(Outputs& outputs) {
   return tuple.release();
 }
 
-PyObject* run_operator(const OpInfo& info, Form form, Parsed& parsed, PyObject* self) {
-  Args args = parsed.args(info.args.size());
+namespace {
+
+PyObject* run(const OpInfo& info, Form form, Args args, Parsed& parsed, PyObject* self) {
   if (is_inplace(form) || parsed.inplace) {
     TensorBase written = dispatch_inplace(*info.op, args);
     return self ? Py_NewRef(self) : wrap(std::move(written));
   }
   if (parsed.out) return write_outputs(*info.op, args, parsed.out);
   return wrap_outputs(dispatch(*info.op, args), *info.op);
+}
+
+}  // namespace
+
+PyObject* run_operator(const OpInfo& info, Form form, Parsed& parsed, PyObject* self) {
+  Args args = parsed.args(info.args.size());
+  try {
+    return run(info, form, args, parsed, self);
+  } catch (const DeviceMismatch&) {
+    // Found by something the operator is made of: what the program called is said instead.
+    check_same_device(*info.op, args);
+    throw;
+  }
 }
 
 PyObject* call_operator(const OpSet& set, Form form, PyObject* callable, PyObject* name,

@@ -4,6 +4,7 @@
 #include "methods.h"
 #include "numbers.h"
 #include "slots.h"
+#include "tessera/call/pin.h"
 #include "tessera/driver/current.h"
 #include "types.h"
 
@@ -22,6 +23,7 @@ struct Options {
   const DType* dtype_given = nullptr;
   const Device* device_given = nullptr;
   bool requires_grad = false;
+  bool pin_memory = false;
 };
 
 void read_options(const char* function, const Arguments& args, Options& out) {
@@ -55,6 +57,9 @@ void read_options(const char* function, const Arguments& args, Options& out) {
     out.device_given = &out.device;
   }
   out.requires_grad = truth(o[3], false);
+  out.pin_memory = truth(o[4], false);
+  TS_CHECK(!out.pin_memory || !out.device_given || out.device.is_cpu(),
+           "Only dense CPU tensors can be pinned");
 }
 
 PyObject* tensor_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
@@ -72,6 +77,7 @@ PyObject* tensor_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObje
     TensorBase t = is_tensor(o.data)
                        ? placed(detached(unwrap(o.data)), o.dtype_given, o.device_given, true)
                        : tensor_from_data(o.data, o.dtype_given, o.device_given);
+    if (o.pin_memory) t = pinned(t);
     TS_CHECK(!o.requires_grad || is_differentiable(t.dtype()),
              "Only Tensors of floating point and complex dtype can require gradients");
     t.impl()->requires_grad = o.requires_grad;

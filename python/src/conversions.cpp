@@ -1,9 +1,12 @@
 // to(), cpu(), float(), detach() ...: the same values elsewhere.
 #include "methods.h"
 #include "numbers.h"
+#include "source.h"
 #include "tessera/autograd/node.h"
+#include "tessera/call/pin.h"
 #include "tessera/driver/current.h"
 #include "tessera/fuse/stream.h"
+#include "tessera/memory/pinned.h"
 #include "types.h"
 
 namespace tessera::python {
@@ -61,6 +64,18 @@ PyObject* result(PyObject* self, const TensorBase& t) {
   return t.is_same(unwrap(self)) ? Py_NewRef(self) : wrap(t);
 }
 
+// The result of moving `self`; one that the program drops is an error nobody sees until later.
+PyObject* moved(PyObject* self, const TensorBase& t, const char* method) {
+  if (!(t.device() == unwrap(self).device()) && drops_result_first()) [[unlikely]] {
+    std::string text =
+        cat("the result of Tensor.", method, "() is not used: it returns a tensor on ", t.device(),
+            " and leaves the one it is called on where it is, on ", unwrap(self).device(),
+            ". Write x = x.", method, "(...)");
+    if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw PythonError{};
+  }
+  return result(self, t);
+}
+
 struct To {
   PyObject *device = nullptr, *dtype = nullptr, *other = nullptr;
   PyObject *non_blocking = nullptr, *copy = nullptr, *memory_format = nullptr;
@@ -113,16 +128,19 @@ PyObject* to(PyObject* self, const Arguments& args) {
           Py_TYPE(asked.device)->tp_name);
     device = resolve_device(device);
   }
-  return result(self, converted(t, dtype, device, truth(asked.non_blocking, false),
-                                truth(asked.copy, false), read_format(asked.memory_format, "to")));
+  return moved(self,
+               converted(t, dtype, device, truth(asked.non_blocking, false),
+                         truth(asked.copy, false), read_format(asked.memory_format, "to")),
+               "to");
 }
 
 PyObject* cpu(PyObject* self, const Arguments& args) {
   PyObject* memory_format;
   bind_arguments("cpu", {"memory_format"}, args, &memory_format);
   const TensorBase& t = unwrap(self);
-  return result(self,
-                converted(t, t.dtype(), Device{}, false, false, read_format(memory_format, "cpu")));
+  return moved(self,
+               converted(t, t.dtype(), Device{}, false, false, read_format(memory_format, "cpu")),
+               "cpu");
 }
 
 PyObject* cuda(PyObject* self, const Arguments& args) {
@@ -135,8 +153,40 @@ PyObject* cuda(PyObject* self, const Arguments& args) {
                        Py_TYPE(o[0])->tp_name);
   if (!device.is_cuda())
     throw raise_python(PyExc_RuntimeError, "Invalid device, must be cuda device");
-  return result(self, converted(t, t.dtype(), resolve_device(device), truth(o[1], false), false,
-                                read_format(o[2], "cuda")));
+  return moved(self,
+               converted(t, t.dtype(), resolve_device(device), truth(o[1], false), false,
+                         read_format(o[2], "cuda")),
+               "cuda");
+}
+
+// Which device it is pinned for makes no difference: pinned memory is every device's.
+void check_pin_device(PyObject* o, const char* function) {
+  Device device;
+  if (!o || o == Py_None) return;
+  if (!read_device(o, device))
+    throw raise_python(PyExc_TypeError, "%s(): argument 'device' must be torch.device, not %s",
+                       function, Py_TYPE(o)->tp_name);
+  if (!device.is_cuda())
+    throw raise_python(PyExc_RuntimeError, "%s(): memory is pinned for a cuda device, not for %U",
+                       function, PyRef(checked(PyObject_Str(o))).get());
+}
+
+bool is_pinned(const TensorBase& t) {
+  return t.device().is_cpu() && memory::is_pinned(t.storage());
+}
+
+PyObject* pin_memory(PyObject* self, const Arguments& args) {
+  PyObject* device;
+  bind_arguments("pin_memory", {"device"}, args, &device);
+  check_pin_device(device, "pin_memory");
+  return result(self, pinned(unwrap(self)));
+}
+
+PyObject* get_is_pinned(PyObject* self, const Arguments& args) {
+  PyObject* device;
+  bind_arguments("is_pinned", {"device"}, args, &device);
+  check_pin_device(device, "is_pinned");
+  return PyBool_FromLong(is_pinned(unwrap(self)));
 }
 
 template <DType dtype>
@@ -169,6 +219,8 @@ void add_conversions() {
   add_native_method("to", to, "The tensor with another dtype or on another device.");
   add_native_method("cpu", cpu, "The tensor in host memory.");
   add_native_method("cuda", cuda, "The tensor on a cuda device.");
+  add_native_method("pin_memory", pin_memory, "A copy in memory that devices read directly.");
+  add_native_method("is_pinned", get_is_pinned, "Is it in memory that devices read directly?");
   add_native_method("float", cast<DType::kFloat32>, "to(torch.float32)");
   add_native_method("double", cast<DType::kFloat64>, "to(torch.float64)");
   add_native_method("half", cast<DType::kFloat16>, "to(torch.float16)");

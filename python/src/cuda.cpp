@@ -1,20 +1,21 @@
-// Devices, memory statistics, streams and events. Everything that looks at a device from outside
-// runs the pending work first, and says why.
+// Devices, memory statistics, streams and events: those of the C++ face.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
 #include "scaffolding.h"
 #include "tensor_object.h"
-#include "tessera/base/blocking.h"
 #include "tessera/driver/about.h"
 #include "tessera/driver/current.h"
-#include "tessera/fuse/stream.h"
+#include "tessera/driver/used.h"
+#include "tessera/face/cuda.h"
+#include "tessera/face/tensor.h"
 #include "tessera/memory/allocator.h"
 
 namespace tessera::python {
 
 namespace nb = nanobind;
-using fuse::Reason;
+using cuda::Event;
+using cuda::Stream;
 
 namespace {
 
@@ -22,133 +23,66 @@ int resolve(int device) {
   return resolve_device(Device{DeviceType::kCUDA, static_cast<int16_t>(device)}).index;
 }
 
-DeviceProps props_of(int device) {
-  DeviceProps p;
-  int d = resolve(device);  // first: raises where there is no accelerator
-  check(accelerator()->device_props(d, &p), "asking for device properties");
-  return p;
-}
-
-// A stream of our own, or the device's default one (null handle).
-struct Stream {
-  int device;
-  StreamHandle handle = nullptr;
-
-  Stream(int d, int priority) : device(resolve(d)) {
-    check(accelerator()->stream_create(device, priority, &handle), "creating a stream");
-  }
-  Stream(int d, StreamHandle h) : device(d), handle(h) {}
-  Stream(const Stream&) = delete;
-  // Handles are kept for the life of the process, as PyTorch's pool keeps them: memory that was
-  // used on a stream refers to it for as long as it is cached.
-
-  void synchronize() {
-    fuse::run_device(device, Reason::kSynchronize);
-    BlockingScope scope;
-    check(accelerator()->stream_synchronize(device, handle), "synchronizing a stream");
-  }
-  bool query() {
-    fuse::run_device(device, Reason::kEvent);
-    Status s = accelerator()->stream_query(device, handle);
-    if (s.code == Code::kNotReady) return false;
-    check(s, "asking a stream");
-    return true;
-  }
-};
-
-struct Event {
-  int device = -1;
-  EventHandle handle = nullptr;
-  bool timing;
-
-  explicit Event(bool enable_timing) : timing(enable_timing) {}
-  Event(const Event&) = delete;
-  ~Event() {
-    if (handle) accelerator()->event_destroy(device, handle);
-  }
-  void record(int d, StreamHandle stream) {
-    fuse::run_device(d, Reason::kEvent);
-    if (handle && d != device)
-      raise(ErrorKind::kRuntime, cat("Event device ", device,
-                                     " does not match recording stream's "
-                                     "device ",
-                                     d, "."));
-    if (!handle) {
-      check(accelerator()->event_create(d, timing, &handle), "creating an event");
-      device = d;
-    }
-    check(accelerator()->event_record(d, handle, stream), "recording an event");
-  }
-  bool query() {
-    if (!handle) return true;
-    fuse::run_device(device, Reason::kEvent);
-    Status s = accelerator()->event_query(device, handle);
-    if (s.code == Code::kNotReady) return false;
-    check(s, "asking an event");
-    return true;
-  }
-  void synchronize() {
-    if (!handle) return;
-    fuse::run_device(device, Reason::kEvent);
-    BlockingScope scope;
-    check(accelerator()->event_synchronize(device, handle), "waiting for an event");
-  }
-  float elapsed_time(const Event& end) {
-    TS_CHECK(handle && end.handle, "Both events must be recorded before calculating elapsed time.");
-    TS_CHECK(timing && end.timing,
-             "Both events must be created with argument 'enable_timing=True'.");
-    float ms = 0;
-    check(accelerator()->event_elapsed_ms(device, handle, end.handle, &ms), "comparing two events");
-    return ms;
-  }
-  void make_wait(const Stream& s) {
-    fuse::run_device(s.device, Reason::kEvent);
-    if (handle)
-      check(accelerator()->stream_wait_event(s.device, s.handle, handle), "waiting for an event");
-  }
-};
-
 int64_t address(void* p) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(p)); }
 
 void bind_streams(nb::module_& m) {
   nb::class_<Stream>(m, "StreamBase")
       .def(nb::init<int, int>(), nb::arg("device") = -1, nb::arg("priority") = 0)
-      .def_ro("_device", &Stream::device)
-      .def_prop_ro("cuda_stream", [](const Stream& s) { return address(s.handle); })
-      .def("synchronize", &Stream::synchronize)
-      .def("query", &Stream::query)
-      .def("_make_current",
-           [](const Stream& s) {
-             if (s.handle == current_stream(s.device)) return;
-             fuse::run_device(s.device, Reason::kStream);
-             set_current_stream(s.device, s.handle);
-           })
-      .def("wait_event", [](const Stream& s, Event& e) { e.make_wait(s); })
-      .def("__eq__", [](const Stream& a,
-                        const Stream& b) { return a.device == b.device && a.handle == b.handle; })
-      .def("__hash__", [](const Stream& s) { return address(s.handle) ^ s.device; });
+      // One whose handle is known: the current one, the default one, another library's.
+      .def(
+          "__init__",
+          [](Stream* self, int device, int64_t handle, bool) {
+            new (self) Stream(
+                Stream::external(reinterpret_cast<void*>(static_cast<intptr_t>(handle)), device));
+          },
+          nb::arg("device"), nb::arg("handle"), nb::arg("external"))
+      .def_prop_ro("_device", &Stream::device_index)
+      .def_prop_ro("_handle", [](const Stream& s) { return address(s.handle()); })
+      .def_prop_ro("priority", &Stream::priority)
+      .def("_synchronize", &Stream::synchronize)
+      .def("_query", &Stream::query)
+      .def("_make_current", &cuda::set_stream)
+      .def("_wait_event", &Stream::wait_event);
   nb::class_<Event>(m, "EventBase")
-      .def(nb::init<bool>(), nb::arg("enable_timing") = false)
-      .def("_record", [](Event& e, const Stream& s) { e.record(s.device, s.handle); })
-      .def("_wait", [](Event& e, const Stream& s) { e.make_wait(s); })
-      .def("query", &Event::query)
-      .def("synchronize", &Event::synchronize)
-      .def("elapsed_time", &Event::elapsed_time, nb::arg("end_event"));
+      .def(
+          "__init__",
+          [](Event* self, bool timing) { new (self) Event(cuda::EventOptions{timing}); },
+          nb::arg("enable_timing") = false)
+      .def("_record", [](const Event& e, const Stream& s) { e.record(s); })
+      .def("_wait", [](const Event& e, const Stream& s) { e.wait(s); })
+      .def_prop_ro("_handle", [](const Event& e) { return address(e.handle()); })
+      .def_prop_ro("_device", &Event::device_index)
+      .def("_query", &Event::query)
+      .def("_synchronize", &Event::synchronize)
+      .def("_elapsed_time", &Event::elapsed_time);
   m.def("_record_stream", [](nb::handle tensor, const Stream& s) {
     if (!is_tensor(tensor.ptr()))
       raise(ErrorKind::kType, "record_stream(): the first argument must be a Tensor");
-    const TensorBase& t = unwrap(tensor.ptr());
-    TS_CHECK(t.device().is_cuda(), "record_stream(): the tensor is on ", t.device(),
-             "; memory of a stream is that of a cuda device");
-    // Work that touches it runs on the stream it was called for, before another one may use it.
-    fuse::ensure_writable(t, Reason::kRecordStream);
-    memory::record_stream(t.storage(), s.handle);
+    Tensor(unwrap(tensor.ptr())).record_stream(s);
   });
+  // A device and a handle: Python makes the object, of the class that programs know.
   m.def("_current_stream", [](int device) {
     int d = resolve(device);
-    return new Stream(d, current_stream(d));  // nanobind takes it over
+    return nb::make_tuple(d, address(current_stream(d)));
   });
-  m.def("_default_stream", [](int device) { return new Stream(resolve(device), StreamHandle{}); });
+  m.def("_priority_range", [] {
+    cuda::PriorityRange range = cuda::priority_range();
+    return nb::make_tuple(range.least, range.greatest);
+  });
+}
+
+nb::dict properties(int device) {
+  DeviceProps p = cuda::device_properties(device);
+  nb::dict out;
+  out["name"] = nb::str(p.name);
+  out["major"] = p.major;
+  out["minor"] = p.minor;
+  out["total_memory"] = p.total_memory;
+  out["multi_processor_count"] = p.multiprocessors;
+  out["is_multi_gpu_board"] = 0;
+  out["warp_size"] = p.warp_size;
+  out["is_virtual"] = p.is_virtual;
+  return out;
 }
 
 }  // namespace
@@ -156,12 +90,7 @@ void bind_streams(nb::module_& m) {
 void bind_cuda(nb::module_& m) {
   bind_streams(m);
   m.def("_cuda_device_count", [] { return device_count(); });
-  m.def("_cuda_why_unavailable", []() -> std::string {
-    const char* why = nullptr;
-    const Backend* b = accelerator(&why);
-    if (b && b->device_count(&why) > 0) return "";
-    return why ? why : "no device was found";
-  });
+  m.def("_cuda_why_unavailable", &cuda::why_unavailable);
   m.def("_about_backend", [](const std::string& name) { return about_backend(name.c_str()); });
   m.def("_backend_file", [](const std::string& name) { return backend_file(name.c_str()); });
   m.def("_compile_stats", [] {
@@ -170,35 +99,14 @@ void bind_cuda(nb::module_& m) {
     return nb::make_tuple(compiled, from_cache);
   });
   m.def("_cuda_current_device", [] { return resolve(-1); });
-  m.def("_cuda_set_device", [](int device) {
-    int d = resolve(device);
-    if (d == current_device()) return;
-    fuse::run_everything(Reason::kStream);
-    set_current_device(d);
-  });
-  m.def("_cuda_properties", [](int device) {
-    DeviceProps p = props_of(device);
-    nb::dict out;
-    out["name"] = nb::str(p.name);
-    out["major"] = p.major;
-    out["minor"] = p.minor;
-    out["total_memory"] = p.total_memory;
-    out["multi_processor_count"] = p.multiprocessors;
-    out["warp_size"] = p.warp_size;
-    out["is_virtual"] = p.is_virtual;
-    return out;
-  });
-  m.def("_cuda_synchronize", [](int device) {
-    int d = resolve(device);
-    fuse::run_device(d, Reason::kSynchronize);
-    BlockingScope scope;
-    check(accelerator()->device_synchronize(d), "synchronizing");
-  });
+  m.def("_cuda_is_initialized", &accelerator_used);
+  m.def("_cuda_set_device", &cuda::set_device);
+  m.def("_cuda_properties", &properties);
+  m.def("_cuda_can_access_peer", &cuda::can_device_access_peer);
+  m.def("_cuda_synchronize", &cuda::synchronize);
   m.def("_cuda_memory_info", [](int device) {
-    int64_t free = 0, total = 0;
-    int d = resolve(device);
-    check(accelerator()->memory_info(d, &free, &total), "asking for free memory");
-    return nb::make_tuple(free, total);
+    cuda::MemoryInfo info = cuda::mem_get_info(device);
+    return nb::make_tuple(info.free, info.total);
   });
   m.def("_cuda_memory_allocated", [](int d) { return memory::memory_allocated(resolve(d)); });
   m.def("_cuda_max_memory_allocated",
@@ -209,12 +117,7 @@ void bind_cuda(nb::module_& m) {
     return nb::make_tuple(memory::num_alloc_retries(resolve(d)), memory::num_ooms(resolve(d)));
   });
   m.def("_cuda_reset_peak", [](int d) { memory::reset_peak(resolve(d)); });
-  m.def("_cuda_empty_cache", [] {
-    for (int d = 0; d < device_count(); ++d) {
-      fuse::run_device(d, Reason::kMemory);
-      memory::empty_cache(d);
-    }
-  });
+  m.def("_cuda_empty_cache", &cuda::empty_cache);
   m.def("_cuda_set_memory_fraction",
         [](double fraction, int d) { memory::set_memory_fraction(resolve(d), fraction); });
 }

@@ -8,13 +8,78 @@ PyTypeObject* device_type = nullptr;
 
 namespace {
 
-Device value_of(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->device; }
-const char* type_name(Device d) { return d.is_cpu() ? "cpu" : d.is_cuda() ? "cuda" : "meta"; }
+const DeviceObject& written(PyObject* o) { return *reinterpret_cast<DeviceObject*>(o); }
 
-PyObject* make(PyTypeObject* type, Device d) {
+const char* type_name(PyObject* o) {
+  const DeviceObject& w = written(o);
+  if (w.foreign) return w.foreign;
+  return w.device.is_cpu() ? "cpu" : w.device.is_cuda() ? "cuda" : "meta";
+}
+
+// Kinds of devices that programs name, if only to compare with them.
+constexpr const char* kForeign[] = {"ipu",    "xpu", "mkldnn", "opengl", "opencl",       "ideep",
+                                    "hip",    "ve",  "fpga",   "maia",   "xla",          "lazy",
+                                    "vulkan", "mps", "hpu",    "mtia",   "privateuseone"};
+
+constexpr int64_t kMostDevices = 1024;
+
+PyObject* make(PyTypeObject* type, const DeviceObject& what) {
   auto* o = reinterpret_cast<DeviceObject*>(checked(type->tp_alloc(type, 0)));
-  o->device = d;
+  o->device = what.device;
+  o->index = what.index;
+  o->foreign = what.foreign;
   return reinterpret_cast<PyObject*>(o);
+}
+
+PythonError not_here(const char* kind) {
+  return raise_python(
+      PyExc_RuntimeError,
+      "Tessera is not linked with support for %s devices: it has cpu, cuda and meta", kind);
+}
+
+DeviceObject read_text(const std::string& text) {
+  DeviceObject out{};
+  size_t colon = text.find(':');
+  out.index = -1;
+  for (const char* kind : kForeign)
+    if (text.compare(0, colon, kind) == 0) {
+      out.foreign = kind;
+      // The index is read as a cuda device's is.
+      if (colon != std::string::npos) out.index = parse_device("cuda" + text.substr(colon)).index;
+      return out;
+    }
+  out.device = parse_device(text);
+  if (colon != std::string::npos) {
+    Device numbered = parse_device("cuda" + text.substr(colon));
+    out.index = numbered.index;
+  }
+  return out;
+}
+
+bool read_written(PyObject* o, DeviceObject& out) {
+  if (Py_TYPE(o) == device_type) {
+    out = written(o);
+    return true;
+  }
+  if (PyUnicode_Check(o)) {
+    Py_ssize_t size;
+    const char* text = PyUnicode_AsUTF8AndSize(o, &size);
+    if (!text) throw PythonError{};
+    out = read_text(std::string(text, static_cast<size_t>(size)));
+    return true;
+  }
+  int64_t index;
+  if (PyLong_Check(o) && !PyBool_Check(o) && read_int(o, index)) {
+    if (index < 0) throw raise_python(PyExc_RuntimeError, "Device index must not be negative");
+    if (index >= kMostDevices)
+      throw raise_python(PyExc_RuntimeError, "Device index %lld is out of range",
+                         static_cast<long long>(index));
+    out = DeviceObject{};
+    out.index = static_cast<int16_t>(index);
+    out.device = Device{DeviceType::kCUDA, out.index};
+    return true;
+  }
+  return false;
 }
 
 PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -27,8 +92,8 @@ PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
                                      const_cast<char**>(typed ? typed_names : names), &what,
                                      &index))
       throw PythonError{};
-    Device d;
-    if (!read_device(what, d))
+    DeviceObject d{};
+    if (!read_written(what, d))
       throw raise_python(PyExc_TypeError,
                          "device(): argument 'device' must be torch.device, str or int, not %s",
                          Py_TYPE(what)->tp_name);
@@ -37,41 +102,47 @@ PyObject* device_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       if (!read_int(index, i))
         throw raise_python(PyExc_TypeError, "device(): argument 'index' must be int, not %s",
                            Py_TYPE(index)->tp_name);
-      if (PyUnicode_Check(what) && d.is_cuda() && d.index >= 0)
+      if (d.index >= 0)
         throw raise_python(PyExc_RuntimeError,
                            "type (string) must not include an index because index was passed "
-                           "explicitly: %U",
+                           "explicitly: %S",
                            what);
       if (i < 0) throw raise_python(PyExc_RuntimeError, "Device index must not be negative");
-      if (d.is_cuda()) d.index = static_cast<int16_t>(i);
+      if (i >= kMostDevices || (d.device.is_cpu() && !d.foreign && i > 0))
+        throw raise_python(PyExc_RuntimeError, "Device index %lld is out of range",
+                           static_cast<long long>(i));
+      d.index = static_cast<int16_t>(i);
+      if (d.device.is_cuda()) d.device.index = d.index;
     }
     return make(type, d);
   });
 }
 
 PyObject* repr(PyObject* o) {
-  Device d = value_of(o);
-  if (!d.is_cuda() || d.index < 0) return PyUnicode_FromFormat("device(type='%s')", type_name(d));
-  return PyUnicode_FromFormat("device(type='%s', index=%d)", type_name(d), int{d.index});
+  int index = written(o).index;
+  if (index < 0) return PyUnicode_FromFormat("device(type='%s')", type_name(o));
+  return PyUnicode_FromFormat("device(type='%s', index=%d)", type_name(o), index);
 }
 PyObject* str(PyObject* o) {
-  Device d = value_of(o);
-  if (!d.is_cuda() || d.index < 0) return PyUnicode_FromString(type_name(d));
-  return PyUnicode_FromFormat("%s:%d", type_name(d), int{d.index});
+  int index = written(o).index;
+  if (index < 0) return PyUnicode_FromString(type_name(o));
+  return PyUnicode_FromFormat("%s:%d", type_name(o), index);
 }
 Py_hash_t hash(PyObject* o) {
-  Device d = value_of(o);
-  return (static_cast<Py_hash_t>(d.type) << 16) + d.index + 2;
+  const DeviceObject& w = written(o);
+  Py_hash_t kind = w.foreign ? (w.foreign[0] << 8) + w.foreign[1] : static_cast<int>(w.device.type);
+  return (kind << 16) + w.index + 2;
 }
 PyObject* compare(PyObject* a, PyObject* b, int what) {
   if ((what != Py_EQ && what != Py_NE) || Py_TYPE(b) != device_type) Py_RETURN_NOTIMPLEMENTED;
-  return PyBool_FromLong((value_of(a) == value_of(b)) == (what == Py_EQ));
+  const DeviceObject &x = written(a), &y = written(b);
+  bool same = x.foreign == y.foreign && x.device.type == y.device.type && x.index == y.index;
+  return PyBool_FromLong(same == (what == Py_EQ));
 }
-PyObject* get_type(PyObject* o, void*) { return PyUnicode_FromString(type_name(value_of(o))); }
+PyObject* get_type(PyObject* o, void*) { return PyUnicode_FromString(type_name(o)); }
 PyObject* get_index(PyObject* o, void*) {
-  Device d = value_of(o);
-  if (!d.is_cuda() || d.index < 0) Py_RETURN_NONE;
-  return PyLong_FromLong(d.index);
+  if (written(o).index < 0) Py_RETURN_NONE;
+  return PyLong_FromLong(written(o).index);
 }
 PyObject* reduce(PyObject* o, PyObject*) {
   PyRef text(str(o));
@@ -104,27 +175,19 @@ PyType_Spec spec = {"tessera.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAUL
 
 }  // namespace
 
-PyObject* wrap_device(Device d) { return make(device_type, d); }
+PyObject* wrap_device(Device d) {
+  DeviceObject o{};
+  o.device = d;
+  o.index = d.is_cuda() ? d.index : int16_t{-1};
+  return make(device_type, o);
+}
 
 bool read_device(PyObject* o, Device& out) {
-  if (Py_TYPE(o) == device_type) {
-    out = value_of(o);
-    return true;
-  }
-  if (PyUnicode_Check(o)) {
-    Py_ssize_t size;
-    const char* text = PyUnicode_AsUTF8AndSize(o, &size);
-    if (!text) throw PythonError{};
-    out = parse_device(std::string(text, static_cast<size_t>(size)));
-    return true;
-  }
-  int64_t index;
-  if (PyLong_Check(o) && !PyBool_Check(o) && read_int(o, index)) {
-    if (index < 0) throw raise_python(PyExc_RuntimeError, "Device index must not be negative");
-    out = Device{DeviceType::kCUDA, static_cast<int16_t>(index)};
-    return true;
-  }
-  return false;
+  DeviceObject w{};
+  if (!read_written(o, w)) return false;
+  if (w.foreign) throw not_here(w.foreign);
+  out = w.device;
+  return true;
 }
 
 void init_device(PyObject* module) {

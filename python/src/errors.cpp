@@ -2,7 +2,9 @@
 #include <cstdarg>
 #include <new>
 
+#include "device_mismatch.h"
 #include "py.h"
+#include "tessera/call/mismatch.h"
 
 namespace tessera::python {
 
@@ -39,6 +41,8 @@ void set_python_error() noexcept {
     throw;
   } catch (const PythonError&) {
     // Already set.
+  } catch (const DeviceMismatch& e) {
+    set_mismatch_error(e);
   } catch (const Error& e) {
     PyErr_SetString(class_of(e.kind()), e.what());
   } catch (const std::bad_alloc&) {

@@ -100,6 +100,7 @@ void bind_generator(nb::module_& m) {
             Device d = device.is_none() ? Device{} : device_of(device);
             auto own = std::make_unique<Mt19937Generator>();
             Mt19937Generator* at = own.get();
+            at->of_cuda = d.is_cuda();
             new (self) Generator{d, std::move(own), at};
           },
           nb::arg("device") = nb::none())
@@ -120,6 +121,7 @@ void bind_generator(nb::module_& m) {
              g.at->get_state(bytes.data());
              own->set_state(bytes.data(), bytes.size());
              Mt19937Generator* at = own.get();
+             at->of_cuda = g.device.is_cuda();
              return Generator{g.device, std::move(own), at};
            })
       .def_prop_ro("device", [](Generator& g) { return nb::steal(wrap_device(g.device)); });

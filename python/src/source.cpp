@@ -16,6 +16,7 @@
 #include <atomic>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "py.h"
@@ -164,7 +165,55 @@ std::string text(void* code, int32_t at, int32_t line) {
   return line < 0 ? e.file : cat(e.file, ":", int64_t{line});
 }
 
+// The number of an instruction in this version of Python; -2 where it has none of the name.
+int opcode_of(const char* name) {
+  PyRef module(PyImport_ImportModule("opcode"));
+  PyRef map(module ? PyObject_GetAttrString(module.get(), "opmap") : nullptr);
+  PyObject* number = map ? PyDict_GetItemString(map.get(), name) : nullptr;
+  int value = number ? static_cast<int>(PyLong_AsLong(number)) : -2;
+  PyErr_Clear();
+  return value;
+}
+
+// The instruction that runs after the call at `at`; -1 where it cannot be told.
+int opcode_after_call(PyCodeObject* code, int32_t at) {
+  static const int precall = opcode_of("PRECALL");  // 3.11: may do the work of the CALL behind it
+  PyRef bytes(PyObject_GetAttrString(reinterpret_cast<PyObject*>(code), "co_code"));
+  char* text = nullptr;
+  Py_ssize_t size = 0;
+  if (!bytes || PyBytes_AsStringAndSize(bytes.get(), &text, &size) < 0) {
+    PyErr_Clear();
+    return -1;
+  }
+  auto opcode = [&](Py_ssize_t i) { return i < size ? static_cast<unsigned char>(text[i]) : -1; };
+  auto next = [&](Py_ssize_t i) {  // over what the interpreter keeps between instructions
+    do i += 2;
+    while (opcode(i) == 0);
+    return i;
+  };
+  Py_ssize_t here = at;
+  if (opcode(here) == precall) here = next(here);
+  return opcode(next(here));
+}
+
 }  // namespace
+
+bool drops_result_first() {
+  Frame frame = innermost();
+  if (!frame) return false;
+  PyCodeObject* code = code_of(frame);
+  int32_t at = offset_in(frame);
+  // Places that were looked at; a table that is full looks no more.
+  constexpr size_t kPlaces = 1024;
+  static auto* seen = new std::unordered_set<uint64_t>;
+  if (seen->size() >= kPlaces) return false;
+  uint64_t key =
+      reinterpret_cast<uintptr_t>(code) * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(at);
+  if (!seen->insert(key).second) return false;
+  if (entry_of(code).of_package) return false;
+  static const int pop_top = opcode_of("POP_TOP");
+  return opcode_after_call(code, at) == pop_top;
+}
 
 void init_source(const char* folder) {
   package_folder() = folder;

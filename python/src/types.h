@@ -10,9 +10,11 @@ namespace tessera::python {
 struct DTypeObject {
   PyObject_HEAD DType dtype;
 };
-// Index -1 is "no index": the CPU, or the current cuda device.
+// What was written: torch.device("cpu:0") is not torch.device("cpu"), though both are one place.
 struct DeviceObject {
   PyObject_HEAD Device device;
+  int16_t index;        // -1: none was given
+  const char* foreign;  // a kind of device that PyTorch knows and that is not here; else null
 };
 
 extern PyTypeObject* dtype_type;

@@ -118,7 +118,7 @@ _FILES = {
     "get_deterministic_debug_mode get_float32_matmul_precision set_float32_matmul_precision "
     "set_flush_denormal set_warn_always is_warn_always_enabled compiled_with_cxx11_abi "
     "get_device_module get_file_path",
-    "cuda": "Stream Event",
+    "_streams": "Stream Event",
 }
 _FOREACH = (
     "abs neg sqrt rsqrt reciprocal exp log sign sigmoid tanh trunc round floor ceil erf expm1 add "

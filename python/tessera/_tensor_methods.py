@@ -111,11 +111,6 @@ def is_shared(self):
 
 
 @overridable
-def is_pinned(self, device=None):
-    return False
-
-
-@overridable
 def is_inference(self):
     return False
 

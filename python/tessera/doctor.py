@@ -32,6 +32,9 @@ def _gib(size):
 
 def _accelerator(torch):
     _C = torch._C
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        yield "visible devices", f"CUDA_VISIBLE_DEVICES={visible!r}"
     if not torch.cuda.is_available():
         yield "accelerator", "none: " + _C._cuda_why_unavailable()
         yield "", "TESSERA_VIRTUAL_GPU=1x2GiB makes one of host memory"
@@ -46,6 +49,19 @@ def _accelerator(torch):
         yield f"cuda:{index}", f"{p.name}, {kind}, {_gib(free)} free of {_gib(total)}"
     for line in _C._about_backend(name).splitlines():
         yield tuple(line.split(": ", 1))
+
+
+def _libraries():
+    from . import _cuda_libs
+
+    folders = os.environ.get("TESSERA_CUDA_LIBS")
+    yield "CUDA libraries", folders or "no folders beyond the usual (TESSERA_CUDA_LIBS)"
+    missing = False
+    for name, found in _cuda_libs.report():
+        missing |= "pip install" in found
+        yield f"  {name}", found
+    if missing:
+        yield "", 'all of them: pip install "tessera[cuda]" (cuda12 for GPUs before compute 7.5)'
 
 
 def report():
@@ -66,8 +82,7 @@ def report():
         yield tuple(line.split(": ", 1))
     yield from _accelerator(torch)
     yield "virtual GPU", os.environ.get("TESSERA_VIRTUAL_GPU") or "off (TESSERA_VIRTUAL_GPU)"
-    libraries = os.environ.get("TESSERA_CUDA_LIBS")
-    yield "CUDA libraries", libraries or "no folders beyond the usual (TESSERA_CUDA_LIBS)"
+    yield from _libraries()
     yield "deferral", f"{torch.fuse.mode()} (TESSERA_FUSE=0, 1 or check)"
     cache = _cache_folder()
     yield "kernel cache", f"{cache}, {_size(cache)}"

@@ -105,7 +105,11 @@ class UntypedStorage:
         return self.is_cuda  # as PyTorch answers
 
     def is_pinned(self, device="cuda"):
-        return False
+        return self._bytes.is_pinned(device)
+
+    def pin_memory(self, device="cuda"):
+        pinned = self._bytes.pin_memory(device)
+        return self if pinned is self._bytes else storage_of(pinned)
 
     def resize_(self, size):
         if size != self.nbytes():
@@ -240,6 +244,9 @@ class TypedStorage:
 
     def is_pinned(self, device="cuda"):
         return self._untyped_storage.is_pinned(device)
+
+    def pin_memory(self, device="cuda"):
+        return self._with(self._untyped_storage.pin_memory(device))
 
     def resize_(self, size):
         self._untyped_storage.resize_(size * self.element_size())

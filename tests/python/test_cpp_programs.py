@@ -32,9 +32,10 @@ def test_prints_what_python_prints(program):
     if not path.exists():
         pytest.skip(f"{path} is not built")
     env = {k: v for k, v in os.environ.items() if k != "TESSERA_VIRTUAL_GPU"}
-    env["CUDA_VISIBLE_DEVICES"] = ""
     if KIND == "virtual":
         env["TESSERA_VIRTUAL_GPU"] = "1x2GiB"
+    else:
+        env["CUDA_VISIBLE_DEVICES"] = ""
     done = subprocess.run([path], env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     got, want = done.stdout.splitlines(), expected(program)

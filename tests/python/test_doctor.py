@@ -10,9 +10,11 @@ from tessera import _cuda_libs
 
 def doctor(**variables):
     env = {k: v for k, v in os.environ.items() if not k.startswith("TESSERA_") and k != "DEVICE"}
+    if "TESSERA_VIRTUAL_GPU" not in variables:
+        env["CUDA_VISIBLE_DEVICES"] = ""
     run = subprocess.run(
         [sys.executable, "-m", "tessera", "doctor"],
-        env={**env, "CUDA_VISIBLE_DEVICES": "", **variables},
+        env={**env, **variables},
         capture_output=True,
         text=True,
     )

@@ -21,8 +21,10 @@ NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 
 def run(name):
     env = {k: v for k, v in os.environ.items() if k != "TESSERA_VIRTUAL_GPU"}
-    env |= {"PYTHONPATH": str(Path(tessera.__file__).parent.parent), "CUDA_VISIBLE_DEVICES": ""}
+    env["PYTHONPATH"] = str(Path(tessera.__file__).parent.parent)
     gpu = ["--virtual-gpu", "1x8GiB"] if KIND == "virtual" else []
+    if not gpu:
+        env["CUDA_VISIBLE_DEVICES"] = ""
     program = [str(SEEDS / "seeded.py"), str(SEEDS / f"{name}.py")]
     command = [sys.executable, "-m", "tessera", "run", *gpu, *program]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)

@@ -4,6 +4,7 @@ from .. import _C
 from .._C import OutOfMemoryError
 from .._missing import module_getattr
 from ._device import (
+    _CudaDeviceProperties,
     can_device_access_peer,
     current_device,
     device,
@@ -35,10 +36,12 @@ from ._memory import (
 )
 from ._streams import (
     Event,
+    ExternalStream,
     Stream,
     StreamContext,
     current_stream,
     default_stream,
+    get_stream_from_external,
     set_stream,
     stream,
 )

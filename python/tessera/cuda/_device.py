@@ -15,6 +15,21 @@ def index_of(which):
     return -1 if which.index is None else which.index
 
 
+def _existing(which, what="Invalid device id"):
+    """The number of a device that is there: asserted where PyTorch asserts it."""
+    init()
+    index = index_of(which)
+    if index < 0:
+        return current_device() if index == -1 else _no_such(index, what)
+    return index if index < device_count() else _no_such(index, what)
+
+
+def _no_such(index, what):
+    count = device_count()
+    exist = "1 device exists" if count == 1 else f"{count} devices exist"
+    raise AssertionError(f"{what}: cuda:{index} was asked for, and {exist}")
+
+
 def device_count():
     return _C._cuda_device_count()
 
@@ -24,12 +39,15 @@ def is_available():
 
 
 def init():
-    if not is_available():
+    """Raises where there is no device, and says why; otherwise there is nothing to do."""
+    if device_count() == 0:
         raise RuntimeError("CUDA is not available: " + _C._cuda_why_unavailable())
+    _C._cuda_current_device()
 
 
 def is_initialized():
-    return is_available()
+    """Has a device been used? Asking which there are is no use."""
+    return _C._cuda_is_initialized()
 
 
 def current_device():
@@ -42,11 +60,15 @@ def set_device(device):
         _C._cuda_set_device(index)
 
 
-class Properties:
+class _CudaDeviceProperties:
     """What a device says of itself."""
 
     def __init__(self, values):
         self.__dict__.update(values)
+
+    @property
+    def gcnArchName(self):
+        return self.name
 
     def __repr__(self):
         return (
@@ -57,7 +79,7 @@ class Properties:
 
 
 def get_device_properties(device=None):
-    return Properties(_C._cuda_properties(index_of(device)))
+    return _CudaDeviceProperties(_C._cuda_properties(_existing(device)))
 
 
 def get_device_name(device=None):
@@ -70,10 +92,13 @@ def get_device_capability(device=None):
 
 
 def can_device_access_peer(device, peer_device):
-    return index_of(device) != index_of(peer_device)
+    """Can kernels of one device use the other one's memory?"""
+    device = _existing(device)
+    return _C._cuda_can_access_peer(device, _existing(peer_device, "Invalid peer device id"))
 
 
 def synchronize(device=None):
+    """Waits until a device has done everything that was asked of it."""
     _C._cuda_synchronize(index_of(device))
 
 
@@ -88,22 +113,24 @@ def manual_seed_all(seed):
 
 
 class device:
-    """Makes a device current for a while."""
+    """Makes a device current for a while; None and negative numbers change nothing."""
 
     def __init__(self, device):
         self.idx = index_of(device)
+        self.prev_idx = -1
 
     def __enter__(self):
-        self.prev_idx = current_device()
         if self.idx >= 0:
+            self.prev_idx = current_device()
             _C._cuda_set_device(self.idx)
 
     def __exit__(self, *unused):
-        _C._cuda_set_device(self.prev_idx)
+        if self.idx >= 0:
+            _C._cuda_set_device(self.prev_idx)
 
 
 class device_of(device):
-    """Makes the device of a tensor current for a while."""
+    """Makes the device of a tensor or storage current for a while."""
 
     def __init__(self, obj):
         super().__init__(obj.get_device() if obj.is_cuda else -1)

@@ -1,7 +1,12 @@
 """What cuda devices can, and settings that PyTorch has for them."""
 
-from .. import _C
-from ._device import current_device, get_device_capability, get_device_properties, is_available
+from ._device import (
+    device_count,
+    get_device_capability,
+    get_device_properties,
+    init,
+    is_available,
+)
 
 has_half = True
 has_magma = False
@@ -20,9 +25,8 @@ def is_tf32_supported():
 
 def get_arch_list():
     """Kernels are compiled where they run: for the devices that are there."""
-    if not is_available() or get_device_properties(0).is_virtual:
-        return []
-    return [f"sm_{major}{minor}" for major, minor in [get_device_capability(current_device())]]
+    real = [i for i in range(device_count()) if not get_device_properties(i).is_virtual]
+    return sorted({"sm_{}{}".format(*get_device_capability(i)) for i in real})
 
 
 def get_gencode_flags():
@@ -48,10 +52,7 @@ def set_sync_debug_mode(debug_mode):
         )
 
 
-def _lazy_init():
-    """Raises where there is no device, as PyTorch does at first use."""
-    if not is_available():
-        raise RuntimeError("No CUDA GPUs are available: " + _C._cuda_why_unavailable())
+_lazy_init = init  # raises where there is no device, as PyTorch does at first use
 
 
 def _is_compiled():

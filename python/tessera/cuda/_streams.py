@@ -1,80 +1,93 @@
-"""Streams and events."""
+"""Streams and events of cuda devices."""
 
 from .. import _C
+from .._streams import Event as _AnyEvent
+from .._streams import Stream as _AnyStream
 from ._device import index_of
 
 
-class Stream(_C.StreamBase):
+class Stream(_AnyStream):
     """A queue of work of a device."""
 
-    def __init__(self, device=None, priority=0):
-        super().__init__(index_of(device), priority)
+    @property
+    def cuda_stream(self):
+        return self._handle
 
     @property
-    def device(self):
-        return _C.device("cuda", self._device)
+    def _as_parameter_(self):
+        import ctypes
 
-    @property
-    def device_index(self):
-        return self._device
+        return ctypes.c_void_p(self._handle)
 
-    def record_event(self, event=None):
-        event = Event() if event is None else event
-        event.record(self)
-        return event
-
-    def wait_stream(self, stream):
-        self.wait_event(stream.record_event())
+    @staticmethod
+    def priority_range():
+        """The least and the greatest priority: lower numbers go first."""
+        return _C._priority_range()
 
     def __repr__(self):
-        return f"<torch.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
+        return f"<torch.cuda.Stream device={self.device} cuda_stream={self._handle:#x}>"
 
 
-# What the binder hands out has the same methods as what programs make.
-for _name in ("device", "device_index", "record_event", "wait_stream", "__repr__"):
-    setattr(_C.StreamBase, _name, Stream.__dict__[_name])
+class ExternalStream(Stream):
+    """A stream that another library made, by its address; that library keeps it alive."""
+
+    def __init__(self, stream_ptr, device=None):
+        super().__init__(stream_id=stream_ptr, device_index=index_of(device))
 
 
-class Event(_C.EventBase):
+def get_stream_from_external(data_ptr, device=None):
+    return ExternalStream(data_ptr, device)
+
+
+class Event(_AnyEvent):
     """A point in a stream."""
 
     def __init__(self, enable_timing=False, blocking=False, interprocess=False):
-        if interprocess:
-            raise NotImplementedError("Event(interprocess=True) is not implemented in Tessera yet")
-        super().__init__(enable_timing)
+        super().__init__(enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
 
-    def record(self, stream=None):
-        self._record(current_stream() if stream is None else stream)
+    @property
+    def cuda_event(self):
+        return self._handle
 
-    def wait(self, stream=None):
-        self._wait(current_stream() if stream is None else stream)
+    @classmethod
+    def from_ipc_handle(cls, device, handle):
+        raise NotImplementedError("Event.from_ipc_handle is not implemented in Tessera yet")
+
+    def __repr__(self):
+        if self._handle:
+            return f"<torch.cuda.Event {self._handle:#x}>"
+        return "<torch.cuda.Event uninitialized>"
 
 
 def current_stream(device=None):
-    return _C._current_stream(index_of(device))
+    """The stream that work goes to now."""
+    index, handle = _C._current_stream(index_of(device))
+    return Stream(stream_id=handle, device_index=index)
 
 
 def default_stream(device=None):
-    return _C._default_stream(index_of(device))
+    """The stream that work goes to unless a program says otherwise."""
+    return Stream(stream_id=0, device_index=index_of(device))
 
 
 def set_stream(stream):
+    """Makes a stream current, and its device; None changes nothing."""
     if stream is not None:
         stream._make_current()
 
 
 class StreamContext:
-    """Makes a stream current for a while, and its device."""
+    """Makes a stream current for a while, and its device; None changes nothing."""
 
     def __init__(self, stream):
         self.stream = stream
+        self.idx = -1 if stream is None else stream._device
 
     def __enter__(self):
         if self.stream is None:
             return
         self._device = _C._cuda_current_device()
-        self._before = current_stream(self.stream._device)
-        _C._cuda_set_device(self.stream._device)
+        self._before = current_stream(self.idx)
         self.stream._make_current()
 
     def __exit__(self, *unused):

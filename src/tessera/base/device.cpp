@@ -28,7 +28,8 @@ Device parse_device(const std::string& text) {
     const char* begin = text.data() + colon + 1;
     const char* end = text.data() + text.size();
     auto [p, ec] = std::from_chars(begin, end, index);
-    TS_CHECK(ec == std::errc() && p == end && index >= 0 && index < 1024,
+    bool padded = end - begin > 1 && *begin == '0';
+    TS_CHECK(ec == std::errc() && p == end && !padded && index >= 0 && index < 1024,
              "Invalid device string: '", text, "'");
   }
   if (kind == "cpu") {

@@ -1,5 +1,7 @@
 // Copies between places, layouts, dtypes and devices.
 #include <cstring>
+#include <deque>
+#include <mutex>
 
 #include "tessera/autograd/node.h"
 #include "tessera/base/blocking.h"
@@ -9,13 +11,53 @@
 #include "tessera/fuse/stream.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/view.h"
+#include "tessera/memory/pinned.h"
 
 namespace tessera {
 
 namespace {
 
+// Host memory is let go only when the device has read it.
+class InFlight {
+ public:
+  void keep(Exec exec, Ref<Storage> source) {
+    const Backend& b = *accelerator();
+    EventHandle done = nullptr;
+    check(b.event_create(exec.device, false, &done), "copying to the device");
+    Status recorded = b.event_record(exec.device, done, exec.stream);
+    if (!recorded.ok()) b.event_destroy(exec.device, done);
+    check(recorded, "copying to the device");
+    std::lock_guard lock(mutex_);
+    copies_.push_back({exec.device, done, std::move(source)});
+    // Finished ones go, and of the others there are never more than a loader runs ahead.
+    while (!copies_.empty()) {
+      const Copy& oldest = copies_.front();
+      Status status = copies_.size() > kMost ? b.event_synchronize(oldest.device, oldest.done)
+                                             : b.event_query(oldest.device, oldest.done);
+      if (status.code == Code::kNotReady) break;
+      b.event_destroy(oldest.device, oldest.done);
+      copies_.pop_front();
+    }
+  }
+
+ private:
+  static constexpr size_t kMost = 256;
+  struct Copy {
+    int device;
+    EventHandle done;
+    Ref<Storage> source;
+  };
+  std::mutex mutex_;
+  std::deque<Copy> copies_;
+};
+
+InFlight& in_flight() {
+  static auto* copies = new InFlight;  // never destroyed: the device may be gone by then
+  return *copies;
+}
+
 // Dense, same dtype, different devices.
-void copy_across(const TensorBase& dst, const TensorBase& src) {
+void copy_across(const TensorBase& dst, const TensorBase& src, bool non_blocking) {
   fuse::ensure_readable(src,
                         src.device().is_cuda() ? fuse::Reason::kHostRead : fuse::Reason::kConsumer);
   fuse::ensure_writable(dst);
@@ -35,15 +77,25 @@ void copy_across(const TensorBase& dst, const TensorBase& src) {
   }
   bool up = dst.device().is_cuda();
   Exec exec = exec_for(up ? dst.device() : src.device());
+  bool pinned = up && memory::is_pinned(src.storage());
   check(b.copy(exec, up ? CopyKind::kHostToDevice : CopyKind::kDeviceToHost, dst.raw(), src.raw(),
-               dst.nbytes(), false),
+               dst.nbytes(), pinned && non_blocking),
         up ? "copying to the device" : "copying to the host");
-  if (!up) check(b.stream_synchronize(exec.device, exec.stream), "copying to the host");
+  // Note [Copies that do not wait]
+  // From pageable memory a copy returns when the source has been read. From pinned memory the
+  // device reads it later: with non_blocking the memory is kept until then (what is written into it
+  // meanwhile is the program's affair, as in PyTorch), otherwise we wait. To the host we wait
+  // always: a tensor that is not there yet would be read as garbage.
+  if (pinned && non_blocking)
+    in_flight().keep(exec, src.impl()->storage);
+  else if (pinned || !up)
+    check(b.stream_synchronize(exec.device, exec.stream),
+          up ? "copying to the device" : "copying to the host");
 }
 
 }  // namespace
 
-void copy_into(const TensorBase& dst, const TensorBase& src, bool) {
+void copy_into(const TensorBase& dst, const TensorBase& src, bool non_blocking) {
   if (dst.device() == src.device()) {
     static const Op& op = get_op("copy_");
     Value args[] = {Value(dst), Value(src), Value(false)};
@@ -58,12 +110,12 @@ void copy_into(const TensorBase& dst, const TensorBase& src, bool) {
   bool alike = from.strides() == dst.strides() && is_dense(dst);
   if (!alike) from = op::contiguous(from);
   if (alike || dst.is_contiguous()) {
-    copy_across(dst, from);
+    copy_across(dst, from, non_blocking);
     dst.storage().version.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   TensorBase staged = new_empty(dst.sizes(), dst.dtype(), dst.device());
-  copy_across(staged, from);
+  copy_across(staged, from, non_blocking);
   copy_into(dst, staged, false);
 }
 

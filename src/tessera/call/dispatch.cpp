@@ -1,6 +1,7 @@
 // The way of a call: autocast, rules, deferral or backend, autograd.
 #include "tessera/amp/autocast.h"
 #include "tessera/autograd/node.h"
+#include "tessera/call/mismatch.h"
 #include "tessera/call/overlap.h"
 #include "tessera/call/pointwise.h"
 #include "tessera/fuse/stream.h"
@@ -214,8 +215,8 @@ void dispatch_out(const Op& op, Args args, std::span<const TensorBase> outs) {
     const TensorBase& out = outs[i];
     const TensorBase& result = results[static_cast<int>(i)];
     check_result_fits(op, result.dtype(), out.dtype());
-    TS_CHECK(result.device() == out.device(), op.name, "(): the result is on ", result.device(),
-             " and out= is on ", out.device());
+    if (!(result.device() == out.device()))
+      throw DeviceMismatch(op.name, {"the result", result}, {"out", out});
     resize_output(out, result.sizes());
     check_writable(op, out);
     copy_into(out, result, false);
@@ -224,39 +225,6 @@ void dispatch_out(const Op& op, Args args, std::span<const TensorBase> outs) {
 
 TensorBase target(const Call& call) {
   return call.inplace ? *call.inplace : op::clone(call.tensor(call.op.self_index));
-}
-
-void check_same_device(const Op& op, Args args) {
-  const TensorBase* first = nullptr;
-  size_t first_arg = 0;
-  auto look = [&](size_t i, const TensorBase& t) {
-    if (!t.defined()) return;
-    if (!first) {
-      first = &t;
-      first_arg = i;
-      return;
-    }
-    if (t.device() == first->device()) return;
-    auto describe = [&](size_t arg, const TensorBase& x) {
-      return cat("'", op.args[arg].name, "' of shape ", x.sizes(), " is on ", x.device());
-    };
-    const TensorBase& on_cpu = t.device().is_cpu() ? t : *first;
-    size_t cpu_arg = t.device().is_cpu() ? i : first_arg;
-    Device to = t.device().is_cpu() ? first->device() : t.device();
-    std::string fix = on_cpu.device().is_cpu()
-                          ? cat("Move '", op.args[cpu_arg].name, "' first: ", op.args[cpu_arg].name,
-                                " = ", op.args[cpu_arg].name, ".to('", to, "')")
-                          : cat("Move one of them with .to(...) first");
-    raise(ErrorKind::kRuntime,
-          cat("Expected all tensors to be on the same device, but found at least two devices, ",
-              first->device(), " and ", t.device(), "! In ", op.name,
-              "(): ", describe(first_arg, *first), ", ", describe(i, t), ". ", fix));
-  };
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i].is_tensor()) look(i, *args[i].tensor);
-    if (args[i].tag == Value::Tag::kTensors)
-      for (const TensorBase& t : args[i].tensors) look(i, t);
-  }
 }
 
 }  // namespace tessera

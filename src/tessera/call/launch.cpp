@@ -1,5 +1,6 @@
 // Kernels and reductions: memory made ready, arguments laid out, the backend called.
 #include "tessera/base/blocking.h"
+#include "tessera/call/mismatch.h"
 #include "tessera/driver/current.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/ops/call.h"
@@ -14,6 +15,18 @@ KernelTensor describe(const TensorBase& t) {
   return {t.raw(), t.dtype(), t.dim(), t.sizes().data(), t.strides().data(), t.numel()};
 }
 
+// A record that did not look at its arguments' devices: the binder names those of the program's
+// call.
+[[noreturn]] void refuse_two_devices(const char* kernel, std::span<const TensorBase> outputs,
+                                     std::span<const TensorBase> inputs) {
+  const TensorBase& out = outputs[0];
+  DeviceMismatch::Argument first{"an output", out}, second = first;
+  for (std::span<const TensorBase> list : {outputs, inputs})
+    for (size_t i = 0; i < list.size(); ++i)
+      if (!(list[i].device() == out.device())) second = {cat("operand ", i), list[i]};
+  throw DeviceMismatch(kernel, std::move(first), std::move(second));
+}
+
 }  // namespace
 
 bool has_kernel(Device device, const char* kernel) {
@@ -26,9 +39,8 @@ void launch(const char* kernel, std::span<const TensorBase> outputs,
   const Device device = outputs[0].device();
   for (std::span<const TensorBase> list : {outputs, inputs})
     for (const TensorBase& t : list)
-      TS_CHECK(t.device() == device,
-               "Expected all tensors to be on the same device, but found at least two devices, ",
-               device, " and ", t.device(), "! (in ", kernel, ")");
+      if (!(t.device() == device)) [[unlikely]]
+        refuse_two_devices(kernel, outputs, inputs);
   if (device.is_meta()) return;
   constexpr size_t kMax = 8;
   KernelTensor on_stack[2 * kMax];

@@ -2,6 +2,7 @@
 
 #include "tessera/base/blocking.h"
 #include "tessera/base/half.h"
+#include "tessera/call/mismatch.h"
 #include "tessera/call/overlap.h"
 #include "tessera/call/types.h"
 #include "tessera/driver/current.h"
@@ -131,6 +132,14 @@ void check_scalars(const Op& op, Args args, DType common) {
   }
 }
 
+[[noreturn]] void refuse_output(const Op& op, Args args, const TensorBase& out,
+                                const TensorBase& input) {
+  std::string name = "self";
+  for (size_t i = 0; i < args.size(); ++i)
+    if (args[i].is_tensor() && args[i].tensor->is_same(input)) name = op.args[i].name;
+  throw DeviceMismatch(op.name, {std::move(name), input}, {"out", out});
+}
+
 // All tensors on one device, but a 0-d one from the CPU may join others: it is read as a number.
 Device apply_device_rule(const Op& op, Args args, Pointwise& p, const TensorBase& out) {
   Device device{};
@@ -155,12 +164,16 @@ Device apply_device_rule(const Op& op, Args args, Pointwise& p, const TensorBase
   for (int k = 0; k < p.num_sources; ++k) {
     const TensorBase* t = p.sources[k].tensor;
     if (!t || t->device() == device) continue;
-    if (!t->device().is_cpu() || t->dim() != 0) check_same_device(op, args);
+    if (!t->device().is_cpu() || t->dim() != 0) {
+      check_same_device(op, args);  // raises, unless it is the output that is elsewhere
+      refuse_output(op, args, out, *t);
+    }
     fuse::ensure_readable(*t, fuse::Reason::kHostRead);
     p.sources[k] = {nullptr, read_scalar(*t)};
   }
-  TS_CHECK(!out.defined() || out.device() == device, op.name, "(): the output is on ", out.device(),
-           " and the inputs are on ", device);
+  if (out.defined() && !(out.device() == device))
+    for (const Value& v : args)
+      if (v.is_tensor() && v.tensor->device() == device) refuse_output(op, args, out, *v.tensor);
   return device;
 }
 

@@ -1,12 +1,16 @@
 #include "tessera/driver/current.h"
 
+#include <atomic>
 #include <vector>
+
+#include "tessera/driver/used.h"
 
 namespace tessera {
 
 namespace {
 thread_local int t_device = 0;
 thread_local std::vector<StreamHandle> t_streams;
+std::atomic<bool> g_used{false};
 }  // namespace
 
 int current_device() { return t_device; }
@@ -47,7 +51,10 @@ Device resolve_device(Device d) {
   TS_CHECK(d.index < device_count(), "CUDA error: invalid device ordinal: ", d,
            " was asked for, and ", device_count(),
            device_count() == 1 ? " device exists" : " devices exist");
+  if (!g_used.load(std::memory_order_relaxed)) g_used.store(true, std::memory_order_relaxed);
   return d;
 }
+
+bool accelerator_used() { return g_used.load(std::memory_order_relaxed); }
 
 }  // namespace tessera

@@ -13,13 +13,6 @@ int resolve(int device) {
   return resolve_device(Device{DeviceType::kCUDA, static_cast<int16_t>(device)}).index;
 }
 
-DeviceProps props(int device) {
-  DeviceProps p;
-  int d = resolve(device);  // first: raises where there is no accelerator
-  check(accelerator()->device_props(d, &p), "asking for device properties");
-  return p;
-}
-
 }  // namespace
 
 bool is_available() { return device_count() > 0; }
@@ -40,14 +33,34 @@ void set_device(int device) {
   set_current_device(d);
 }
 
-std::string device_name(int device) { return props(device).name; }
-bool is_virtual(int device) { return props(device).is_virtual; }
+DeviceProps device_properties(int device) {
+  DeviceProps p{};
+  int d = resolve(device);  // first: raises where there is no accelerator
+  check(accelerator()->device_props(d, &p), "asking for device properties");
+  return p;
+}
+
+std::string device_name(int device) { return device_properties(device).name; }
+bool is_virtual(int device) { return device_properties(device).is_virtual; }
+
+bool can_device_access_peer(int device, int peer) {
+  int a = resolve(device), b = resolve(peer);
+  if (a == b) return false;  // PyTorch's answer: a device is no peer of itself
+  return true;  // through the host where there is no other way
+}
 
 void synchronize(int device) {
   int d = resolve(device);
   fuse::run_device(d, fuse::Reason::kSynchronize);
   BlockingScope scope;
   check(accelerator()->device_synchronize(d), "synchronizing");
+}
+
+MemoryInfo mem_get_info(int device) {
+  MemoryInfo info{};
+  int d = resolve(device);
+  check(accelerator()->memory_info(d, &info.free, &info.total), "asking for free memory");
+  return info;
 }
 
 int64_t memory_allocated(int device) { return memory::memory_allocated(resolve(device)); }
@@ -61,6 +74,25 @@ void empty_cache() {
     fuse::run_device(d, fuse::Reason::kMemory);
     memory::empty_cache(d);
   }
+}
+
+MemoryTracker::MemoryTracker(int device)
+    : device_(resolve(device)), start_(cuda::memory_allocated(device_)) {
+  reset_peak_memory_stats(device_);
+}
+
+void MemoryTracker::stop() {
+  end_ = cuda::memory_allocated(device_);
+  peak_ = max_memory_allocated(device_);
+  stopped_ = true;
+}
+
+int64_t MemoryTracker::peak_memory() const {
+  return stopped_ ? peak_ : max_memory_allocated(device_);
+}
+
+int64_t MemoryTracker::memory_delta() const {
+  return (stopped_ ? end_ : cuda::memory_allocated(device_)) - start_;
 }
 
 }  // namespace tessera::cuda

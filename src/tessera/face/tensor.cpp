@@ -2,6 +2,7 @@
 
 #include "tessera/call/overlap.h"
 #include "tessera/face/set_data.h"
+#include "tessera/memory/allocator.h"
 #include "tessera/ops/index/layout.h"
 
 namespace tessera {
@@ -17,6 +18,14 @@ const Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> at, Scalar v
   check_fits(value, dtype());
   set_index(*this, {at.begin(), at.size()}, op::full({}, value, dtype(), device()));
   return *this;
+}
+
+void Tensor::record_stream(const cuda::Stream& stream) const {
+  TS_CHECK(device().is_cuda(), "record_stream(): the tensor is on ", device(),
+           "; memory of a stream is that of a cuda device");
+  // Work that touches it runs on the stream it was called for, before another one may use it.
+  fuse::ensure_writable(*this, fuse::Reason::kRecordStream);
+  memory::record_stream(storage(), stream.handle());
 }
 
 void set_data(const TensorBase& t, const TensorBase& from) {

@@ -2,12 +2,15 @@
 #pragma once
 #include <tuple>
 #include "tessera/autograd/node.h"
+#include "tessera/call/pin.h"
 #include "tessera/driver/current.h"
 #include "tessera/face/indexing.h"
 #include "tessera/face/ints.h"
+#include "tessera/face/streams.h"
 #include "tessera/face/tensors.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/gen/ops.h"
+#include "tessera/memory/pinned.h"
 
 namespace tessera {
 
@@ -18,16 +21,24 @@ class Tensor : public TensorBase {
 
 #include "tessera/gen/face_methods.inc"
 
-  Tensor to(Device d) const {
+  // With non_blocking, a copy from pinned memory to a device returns before it is done.
+  Tensor to(Device d, bool non_blocking = false) const {
     d = resolve_device(d);
-    return d == device() ? *this : Tensor(op::_to_device(*this, d));
+    return d == device() ? *this : Tensor(op::_to_device(*this, d, non_blocking));
   }
   Tensor to(DType t) const { return t == dtype() ? *this : Tensor(op::_to_dtype(*this, t)); }
   Tensor to(Device d, DType t) const { return to(d).to(t); }
   Tensor cpu() const { return to(Device{}); }
-  Tensor cuda(int index = -1) const {
-    return to(Device{DeviceType::kCUDA, static_cast<int16_t>(index)});
+  Tensor cuda(int index = -1, bool non_blocking = false) const {
+    return to(Device{DeviceType::kCUDA, static_cast<int16_t>(index)}, non_blocking);
   }
+  bool is_cuda() const { return device().is_cuda(); }
+  int get_device() const { return device().is_cuda() ? device().index : -1; }
+  // In memory that devices read directly; the tensor itself where it is there already.
+  Tensor pin_memory() const { return Tensor(pinned(*this)); }
+  bool is_pinned() const { return device().is_cpu() && memory::is_pinned(storage()); }
+  // The stream uses it too: its memory is not given to others before what is queued there is done.
+  void record_stream(const cuda::Stream& stream) const;
 
   // Views: x[i], and rows start to end of a dimension.
   Tensor operator[](int64_t index) const { return Tensor(op::select(*this, 0, index)); }

@@ -4,11 +4,13 @@
 #include "tessera/driver/current.h"
 #include "tessera/memory/allocator.h"
 #include "tessera/memory/host.h"
+#include "tessera/memory/pinned.h"
 
 namespace tessera {
 
 namespace {
 void give_back(void* block) { memory::deallocate(block); }
+void give_back_pinned(void* p) { accelerator()->host_deallocate(p); }
 }  // namespace
 
 void allocate_on(Storage& s, void* stream) {
@@ -37,8 +39,10 @@ void allocate_pinned(Storage& s) {
   if (s.nbytes == 0 || s.data) return;
   check(backend->host_allocate(s.nbytes, &s.data), "allocating pinned memory");
   s.owner = s.data;
-  s.release = [](void* p) { accelerator()->host_deallocate(p); };
+  s.release = give_back_pinned;
 }
+
+bool memory::is_pinned(const Storage& s) { return s.release == give_back_pinned; }
 
 void memory::record_stream(const Storage& s, StreamHandle stream) {
   if (s.release == give_back && s.owner) record_stream(s.owner, stream);

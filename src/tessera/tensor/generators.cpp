@@ -23,7 +23,7 @@ Mt19937Generator& default_generator(Device device) {
   Generators& g = generators();
   std::lock_guard lock(g.mutex);
   size_t slot = !device.is_cuda() ? 0 : 1 + static_cast<size_t>(device.index);
-  while (g.all.size() <= slot) g.all.emplace_back(g.seed);
+  while (g.all.size() <= slot) g.all.emplace_back(g.seed).of_cuda = g.all.size() > 1;
   return g.all[slot];
 }
 

@@ -34,6 +34,8 @@ class Mt19937Generator {
     return (high << 32) | random();
   }
 
+  bool of_cuda = false;  // a generator draws for devices of one kind
+
   // The second sample of a Box-Muller pair waits here for the next call.
   std::optional<float> next_float_normal;
   std::optional<double> next_double_normal;

@@ -4,6 +4,7 @@ import itertools
 import warnings
 
 import tessera as torch
+from tessera.cuda._device import index_of
 
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _columns_of, _IterableDatasetFetcher, _MapDatasetFetcher
@@ -101,6 +102,8 @@ class DataLoader:
         self.prefetch_factor = prefetch_factor
         self.pin_memory = pin_memory
         self.pin_memory_device = pin_memory_device
+        if pin_memory and pin_memory_device:
+            index_of(pin_memory_device)  # raises for what is no cuda device
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
         self.multiprocessing_context = multiprocessing_context

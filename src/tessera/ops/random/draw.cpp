@@ -9,6 +9,9 @@ void draw(const char* kernel, const TensorBase& out, std::initializer_list<doubl
           Mt19937Generator* generator, std::initializer_list<int64_t> more,
           std::span<const TensorBase> inputs, uint64_t blocks) {
   if (out.numel() == 0 || out.device().is_meta()) return;
+  TS_CHECK(!generator || generator->of_cuda == out.device().is_cuda(), "Expected a '",
+           out.device().is_cuda() ? "cuda" : "cpu", "' device type for generator but found '",
+           generator && generator->of_cuda ? "cuda" : "cpu", "'");
   Mt19937Generator& g = generator ? *generator : default_generator(out.device());
   std::lock_guard lock(g.mutex);
   Dims ints{static_cast<int64_t>(g.philox_seed()), 0, 0};
@@ -45,7 +48,14 @@ TensorBase uniform_doubles(const TensorBase& like, Mt19937Generator* generator) 
 TensorBase created(const Call& c, const Dims& size, int first, DType usual, Device device) {
   DType dtype = c.dtype(first, usual);
   if (c.has(first + 2)) device = resolve_device(c.args[first + 2].device);
-  TensorBase t = new_empty(size, dtype, device);
+  TensorBase t;
+  if (c.has(first + 3) && c.flag(first + 3)) {
+    TS_CHECK(device.is_cpu(), "Only dense CPU tensors can be pinned");
+    t = new_unallocated(size, dtype, device);
+    allocate_pinned(t.storage());
+  } else {
+    t = new_empty(size, dtype, device);
+  }
   t.impl()->requires_grad = c.has(first + 4) && c.flag(first + 4);
   TS_CHECK(!t.impl()->requires_grad || is_differentiable(dtype),
            "Only Tensors of floating point and complex dtype can require gradients");

@@ -1,0 +1,55 @@
+#include "tessera/driver/stream_pool.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace tessera {
+
+namespace {
+
+struct Pool {
+  std::vector<StreamHandle> streams;
+  size_t next = 0;
+};
+
+struct Pools {
+  std::mutex mutex;
+  std::map<std::pair<int, int>, Pool> by_priority;         // device, priority
+  std::map<std::pair<int, StreamHandle>, int> priorities;  // device, stream
+};
+
+// Never destroyed: streams may be asked for while the process ends.
+Pools& pools() {
+  static Pools* p = new Pools;
+  return *p;
+}
+
+}  // namespace
+
+StreamHandle stream_from_pool(int device, int priority) {
+  const Backend& backend = *accelerator();
+  priority = std::clamp(priority, kGreatestPriority, 0);
+  Pools& all = pools();
+  std::lock_guard lock(all.mutex);
+  Pool& pool = all.by_priority[{device, priority}];
+  if (pool.streams.size() < kPooledStreams) {
+    StreamHandle fresh = nullptr;
+    check(backend.stream_create(device, priority, &fresh), "creating a stream");
+    all.priorities[{device, fresh}] = priority;
+    pool.streams.push_back(fresh);
+    return fresh;
+  }
+  return pool.streams[pool.next++ % kPooledStreams];
+}
+
+int stream_priority(int device, StreamHandle stream) {
+  Pools& all = pools();
+  std::lock_guard lock(all.mutex);
+  auto found = all.priorities.find({device, stream});
+  return found == all.priorities.end() ? 0 : found->second;
+}
+
+}  // namespace tessera
