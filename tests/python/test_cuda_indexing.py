@@ -309,6 +309,35 @@ def test_embedding_gradient_and_norm(device):
         )
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
+def test_embedding_bag(mode, dtype, device):
+    # Ties, NaN and empty bags among them.
+    table, i = numbers((40, 33), dtype), indices((333,), 40)
+    table[7, :5] = float("nan")
+    offsets = torch.tensor([0, 0, 10, 11, 11, 300, 333, 333])
+
+    def bags(i, t, offsets):
+        return [
+            F.embedding_bag(i, t, offsets, mode=mode),
+            F.embedding_bag(i, t, offsets, mode=mode, include_last_offset=True),
+            F.embedding_bag(i, t, offsets, mode=mode, padding_idx=3),
+            F.embedding_bag(i[:300].reshape(30, 10), t, mode=mode),
+        ]
+
+    for a, b in zip(
+        bags(i, table, offsets), bags(i.to(device), table.to(device), offsets.to(device))
+    ):
+        near = {"rtol": 1e-2} if dtype == torch.bfloat16 else {}
+        assert torch.allclose(a, b.cpu(), equal_nan=True, **near)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min"])
+def test_segments(reduce, device):
+    x, lengths = numbers((700, 3), torch.float32), torch.tensor([1, 0, 300, 31, 33, 335])
+    same(lambda x, n: torch.segment_reduce(x, reduce, lengths=n), device, x, lengths, exact=False)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("zero_infinity", [False, True])
 def test_ctc_loss(dtype, zero_infinity, device):
@@ -391,6 +420,16 @@ def after(device, f):
             "tried to access index 21 on a tensor of 20 elements",
         ),
         (lambda x, i: F.nll_loss(x[:2], i), IndexError, "Target 7 is out of bounds"),
+        (
+            lambda x, i: F.ctc_loss(x[:, None, :], i[None], (5,), (2,)),
+            IndexError,
+            r"ctc_loss\(\): target 7 is not a class below 4",
+        ),
+        (
+            lambda x, i: torch.embedding_renorm_(x, i, 1.0, 2.0),
+            IndexError,
+            "index 7 in dimension 0",
+        ),
     ],
 )
 @pytest.mark.parametrize("always", [False, True])

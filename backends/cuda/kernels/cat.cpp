@@ -9,13 +9,13 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr int kParts = 128;  // of a launch: they travel in its parameters
+constexpr int kParts = 100;  // of a launch: they travel in its parameters, 4 KiB
 constexpr int kTile = 1024;  // units that a block moves
 
 constexpr TextKernel kCat{"cat_dense", R"(
 // `run` units of each row of the output, `before` units behind its begin; blocks from `block` on.
 struct Part { const UNIT* data; int64_t run, before, n, block; };
-struct Params { UNIT* out; int64_t whole, parts; Part part[128]; };
+struct Params { UNIT* out; int64_t whole, parts; Part part[100]; };
 extern "C" __global__ void __launch_bounds__(256) cat_dense(const __grid_constant__ Params p) {
   int low = 0, high = (int)p.parts;  // the last part that begins at or before this block
   while (high - low > 1) {

@@ -8,7 +8,7 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr int64_t kPerBlock = 2048;  // targets
+constexpr int64_t kPerBlock = 256;  // targets
 constexpr int64_t kMostBlocks = 1024;
 
 constexpr TextKernel kLosses{"nll_losses", R"(
@@ -56,6 +56,7 @@ constexpr TextKernel kTotal{"nll_total", R"(
 struct Params { const double* parts; int64_t n; T::S* loss; T::S* weight; };
 extern "C" __global__ void __launch_bounds__(32) nll_total(const __grid_constant__ Params p) {
   double total = 0, weights = 0;
+  #pragma unroll 8
   for (int64_t i = threadIdx.x; i < p.n; i += 32) {
     total += p.parts[2 * i];
     weights += p.parts[2 * i + 1];
