@@ -1,5 +1,6 @@
-// kthvalue, median, nanmedian and mode: one element of each line, found in the sorted line.
-#include "sorting.h"
+// kthvalue, median, nanmedian and mode: one element of each line, selected, or found in the sorted
+// line.
+#include "select.h"
 
 namespace tessera::cuda {
 namespace {
@@ -107,14 +108,32 @@ Status run_kthvalue(Device& d, CUstream stream, const KernelArgs& args) {
   TS_TRY(check_sortable(self, self.ndim ? self.sizes[dim] : 1, "kthvalue()"));
   DenseLines in(d, stream);
   TS_TRY(in.take(self, dim));
-  return sort_rows(d, stream,
-                   {self.dtype, in.rows(), in.n(), false, in.data(), args.outputs[0].data,
-                    static_cast<int64_t*>(args.outputs[1].data), 1, args.ints[1] - 1});
+  const SortRows s{self.dtype,
+                   in.rows(),
+                   in.n(),
+                   false,
+                   in.data(),
+                   args.outputs[0].data,
+                   static_cast<int64_t*>(args.outputs[1].data),
+                   1,
+                   args.ints[1] - 1};
+  return s.n > kShortRow ? select_rows(d, stream, s, Select::kKth) : sort_rows(d, stream, s);
 }
 
 // ints: dimension, do NaNs not count?
 Status run_median(Device& d, CUstream stream, const KernelArgs& args) {
   if (args.outputs[0].numel == 0) return ok();
+  const KernelTensor& self = args.inputs[0];
+  const bool skip_nan = args.ints[1] != 0;
+  if (self.ndim && self.sizes[args.ints[0]] > kShortRow) {
+    TS_TRY(check_sortable(self, self.sizes[args.ints[0]], "median()"));
+    DenseLines in(d, stream);
+    TS_TRY(in.take(self, args.ints[0]));
+    return select_rows(d, stream,
+                       {self.dtype, in.rows(), in.n(), false, in.data(), args.outputs[0].data,
+                        static_cast<int64_t*>(args.outputs[1].data), 1},
+                       skip_nan ? Select::kNanMedian : Select::kMedian);
+  }
   SortedLines sorted(d, stream);
   TS_TRY(sorted.sort(d, stream, args, "median()"));
   const SortRows& s = sorted.rows;
@@ -123,8 +142,7 @@ Status run_median(Device& d, CUstream stream, const KernelArgs& args) {
     void *values, *indices;
     int64_t rows, n;
   } p{s.values, s.indices, args.outputs[0].data, args.outputs[1].data, s.rows, s.n};
-  return launch_text(d, stream, kMedian,
-                     {TS_KEY_DEFS(s.dtype), def("SKIP_NAN", args.ints[1] != 0 ? 1 : 0)},
+  return launch_text(d, stream, kMedian, {TS_KEY_DEFS(s.dtype), def("SKIP_NAN", skip_nan ? 1 : 0)},
                      {fill_blocks(d, s.rows), 256}, &p);
 }
 

@@ -1,5 +1,5 @@
 // sort and topk, and tensors as rows of elements.
-#include "sorting.h"
+#include "select.h"
 
 namespace tessera::cuda {
 namespace {
@@ -73,7 +73,9 @@ Status sort_lines(Device& d, CUstream stream, const KernelArgs& args, int64_t di
     TS_TRY(dense_indices.take(static_cast<size_t>(indices.numel) * 8));
     s.indices = part<int64_t>(dense_indices, 0);
   }
-  TS_TRY(sort_rows(d, stream, s));
+  // Few of a long line are selected.
+  const bool few = s.n > kShortRow && keep <= kShortRow && keep * 4 <= s.n;
+  TS_TRY(few ? select_rows(d, stream, s, Select::kFirst) : sort_rows(d, stream, s));
   if (!to_values.side_by_side)
     TS_TRY(scatter_lines(d, stream, to_values, s.values, values.data, bytes));
   if (!to_indices.side_by_side)

@@ -10,7 +10,7 @@ constexpr int kThreads = 256;
 // greater than everything in it.
 constexpr char kText[] = R"(
 struct Params {
-  const B* in; B* values; int64_t* indices;
+  const B* in; const unsigned* places; B* values; int64_t* indices; int64_t source_n;
   int64_t rows, n, keep, skip; unsigned long long flip; int padded, log_padded, elements;
 };
 struct Pair { unsigned long long key; unsigned place; };
@@ -35,8 +35,12 @@ extern "C" __global__ void __launch_bounds__(256) sort_short(const __grid_consta
     const int64_t row = first_row + (e >> p.log_padded);
     const int at = e & mask;
     unsigned long long key = ~0ull;
-    if (row < p.rows && at < p.n) key = (B)(key_of(p.in[row * p.n + at]) ^ (B)p.flip);
-    s[e] = packed(sizeof(B) == 8 ? key : key & 0xffffffffull, (unsigned)at, (Packed*)nullptr);
+    unsigned place = p.places ? ~0u : (unsigned)at;
+    if (row < p.rows && at < p.n) {
+      if (p.places) place = p.places[row * p.n + at];
+      key = (B)(key_of(p.in[row * p.source_n + place]) ^ (B)p.flip);
+    }
+    s[e] = packed(sizeof(B) == 8 ? key : key & 0xffffffffull, place, (Packed*)nullptr);
   }
   __syncthreads();
   for (int size = 2; size <= p.padded; size <<= 1) {
@@ -61,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(256) sort_short(const __grid_consta
     const int64_t at = (e & mask) - p.skip;
     if (row >= p.rows || at < 0 || at >= p.keep) continue;
     const unsigned place = place_of(s[e]);
-    if (p.values) p.values[row * p.keep + at] = p.in[row * p.n + place];
+    if (p.values) p.values[row * p.keep + at] = p.in[row * p.source_n + place];
     if (p.indices) p.indices[row * p.keep + at] = place;
   }
 })";
@@ -71,14 +75,15 @@ constexpr TextKernel kSortShort{"sort_short", kJoined<kKeyText, kText>.data()};
 
 Status sort_short_rows(Device& d, CUstream stream, const SortRows& s) {
   struct {
-    const void* in;
+    const void *in, *places;
     void* values;
-    int64_t* indices;
+    int64_t *indices, source_n;
     int64_t rows, n, keep, skip;
     uint64_t flip;
     int padded, log_padded, elements;
-  } p{s.in, s.values, s.indices, s.rows, s.n, s.keep, s.skip, s.descending ? ~uint64_t{0} : 0,
-      2,    1,        0};
+  } p{s.in,   s.places, s.values, s.indices, s.places ? s.source_n : s.n,
+      s.rows, s.n,      s.keep,   s.skip,    s.descending ? ~uint64_t{0} : 0,
+      2,      1,        0};
   while (p.padded < s.n) {
     p.padded *= 2;
     ++p.log_padded;

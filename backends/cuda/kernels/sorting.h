@@ -25,6 +25,9 @@ struct SortRows {
   void* values;      // of the dtype, or null
   int64_t* indices;  // places in the row, or null
   int64_t keep, skip = 0;
+  // Short rows alone: a row is the n elements at these places of a longer one.
+  const uint32_t* places = nullptr;
+  int64_t source_n = 0;
 };
 Status sort_rows(Device& d, CUstream stream, const SortRows& s);
 // Its two ways. Short rows are sorted in a block's shared memory, long ones digit by digit.
