@@ -121,7 +121,7 @@ Status stream_destroy(int device, StreamHandle s) {
     if (!s) return ok();
     CUstream stream = static_cast<CUstream>(s);
     TS_TRY(check(d, driver().cuStreamSynchronize(stream), "stream_destroy"));
-    forget_matmul_workspace(d, stream);
+    end_stream(d, stream);
     return check(d, driver().cuStreamDestroy(stream), "stream_destroy");
   });
 }

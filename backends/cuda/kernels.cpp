@@ -2,6 +2,7 @@
 
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace tessera::cuda {
 namespace {
@@ -11,8 +12,17 @@ std::unordered_map<std::string_view, KernelFn>& kernels() {
   static std::unordered_map<std::string_view, KernelFn> all;
   return all;
 }
+std::vector<StreamEndFn>& stream_ends() {
+  static std::vector<StreamEndFn> all;
+  return all;
+}
 
 }  // namespace
+
+RegisterStreamEnd::RegisterStreamEnd(StreamEndFn fn) { stream_ends().push_back(fn); }
+void end_stream(Device& d, CUstream stream) {
+  for (StreamEndFn fn : stream_ends()) fn(d, stream);
+}
 
 RegisterKernel::RegisterKernel(const char* name, KernelFn fn) { kernels().emplace(name, fn); }
 

@@ -23,8 +23,14 @@ KernelFn find_named_kernel(const char* name);
 // Of a kernel that has no complex form.
 Status refuse_complex(const KernelArgs& args, const char* name);
 
-// Frees what was kept for a stream, whose work is done.
-void forget_matmul_workspace(Device& d, CUstream stream);
+// What is kept for a stream is freed by a function that is registered beside it; they are called
+// when the stream's work is done, before it goes.
+using StreamEndFn = void (*)(Device& d, CUstream stream);
+struct RegisterStreamEnd {
+  explicit RegisterStreamEnd(StreamEndFn fn);
+};
+#define TS_CUDA_AT_STREAM_END(fn) static const ::tessera::cuda::RegisterStreamEnd at_end_##fn(fn);
+void end_stream(Device& d, CUstream stream);
 
 // Blocks of 256 threads over n items, enough to fill the device.
 inline int64_t fill_blocks(const Device& d, int64_t n) {

@@ -212,7 +212,9 @@ Status run_cublaslt(Device& d, CUstream stream, const MatmulShape& shape, const 
             *api, "a matrix product");
 }
 
-void forget_matmul_workspace(Device& d, CUstream stream) {
+namespace {
+
+void forget_workspace(Device& d, CUstream stream) {
   State& s = state(d);
   std::lock_guard lock(s.mutex);
   auto it = s.workspaces.find(stream);
@@ -220,5 +222,8 @@ void forget_matmul_workspace(Device& d, CUstream stream) {
   driver().cuMemFree(it->second);
   s.workspaces.erase(it);
 }
+TS_CUDA_AT_STREAM_END(forget_workspace)
+
+}  // namespace
 
 }  // namespace tessera::cuda
