@@ -28,7 +28,10 @@ bool trsm(const Solve& s, T alpha, const T* a, T* b) {
     return false;
   const char side = letter(s.side), uplo = letter(s.uplo), op = letter(s.op);
   const char diag = s.diag == CUBLAS_DIAG_UNIT ? 'U' : 'N';
-  lapack<T>("trsm", &side, &uplo, &op, &diag, &s.m, &s.n, &alpha, a, &s.lda, b, &s.ldb);
+  OnHost<const T> triangle(a, order, order, s.lda);
+  OnHost<T> x(b, s.m, s.n, s.ldb);
+  lapack<T>("trsm", &side, &uplo, &op, &diag, &s.m, &s.n, &alpha, triangle.get(), &s.lda, x.get(),
+            &s.ldb);
   return true;
 }
 
@@ -63,7 +66,8 @@ cublasStatus_t getrf_batched(cublasHandle_t h, int n, T* const* a, int lda, int*
       [=] {
         for (int i = 0; i < batch; ++i) {
           if (!matrix_on_device(a[i], n, n, lda)) return false;
-          lapack<T>("getrf", &n, &n, a[i], &lda, pivots + i * n, info + i);
+          OnHost<T> x(a[i], n, n, lda);
+          lapack<T>("getrf", &n, &n, x.get(), &lda, pivots + i * n, info + i);
         }
         return true;
       },
@@ -86,7 +90,10 @@ cublasStatus_t getrs_batched(cublasHandle_t h, cublasOperation_t op, int n, int 
           if (!matrix_on_device(a[i], n, n, lda) || !matrix_on_device(b[i], n, nrhs, ldb))
             return false;
           int ignored = 0;
-          lapack<T>("getrs", &trans, &n, &nrhs, a[i], &lda, pivots + i * n, b[i], &ldb, &ignored);
+          OnHost<const T> factors(a[i], n, n, lda);
+          OnHost<T> x(b[i], n, nrhs, ldb);
+          lapack<T>("getrs", &trans, &n, &nrhs, factors.get(), &lda, pivots + i * n, x.get(), &ldb,
+                    &ignored);
         }
         return true;
       },
@@ -106,8 +113,9 @@ cublasStatus_t geqrf_batched(cublasHandle_t h, int m, int n, T* const* a, int ld
               !on_device(tau[i], sizeof(T) * static_cast<size_t>(std::min(m, n))))
             return false;
           int ignored = 0;
+          OnHost<T> x(a[i], m, n, lda);
           with_work<T>([&](T* work, int* size) {
-            lapack<T>("geqrf", &m, &n, a[i], &lda, tau[i], work, size, &ignored);
+            lapack<T>("geqrf", &m, &n, x.get(), &lda, tau[i], work, size, &ignored);
           });
         }
         return true;

@@ -40,7 +40,8 @@ cusolverStatus_t potrf(cusolverDnHandle_t h, cublasFillMode_t uplo, int n, T* a,
                [=] {
                  spoil(work, size);
                  const char half = letter(uplo);
-                 lapack<T>("potrf", &half, &n, a, &lda, info);
+                 OnHost<T> x(a, n, n, lda);
+                 lapack<T>("potrf", &half, &n, x.get(), &lda, info);
                });
 }
 
@@ -56,7 +57,8 @@ cusolverStatus_t potrf_batched(cusolverDnHandle_t h, cublasFillMode_t uplo, int 
         const char half = letter(uplo);
         for (int i = 0; i < batch; ++i) {
           if (!matrix_on_device(a[i], n, n, lda)) return false;
-          lapack<T>("potrf", &half, &n, a[i], &lda, info + i);
+          OnHost<T> x(a[i], n, n, lda);
+          lapack<T>("potrf", &half, &n, x.get(), &lda, info + i);
         }
         return true;
       },
@@ -73,7 +75,8 @@ cusolverStatus_t getrf(cusolverDnHandle_t h, int m, int n, T* a, int lda, T* wor
                    on_device(pivots, sizeof(int) * static_cast<size_t>(std::min(m, n))),
                [=] {
                  spoil(work, size);
-                 lapack<T>("getrf", &m, &n, a, &lda, pivots, info);
+                 OnHost<T> x(a, m, n, lda);
+                 lapack<T>("getrf", &m, &n, x.get(), &lda, pivots, info);
                });
 }
 
@@ -85,35 +88,42 @@ cusolverStatus_t getrs(cusolverDnHandle_t h, cublasOperation_t op, int n, int nr
                    has_info(info) && on_device(pivots, sizeof(int) * static_cast<size_t>(n)),
                [=] {
                  const char trans = letter(op);
-                 lapack<T>("getrs", &trans, &n, &nrhs, a, &lda, pivots, b, &ldb, info);
+                 OnHost<const T> factors(a, n, n, lda);
+                 OnHost<T> x(b, n, nrhs, ldb);
+                 lapack<T>("getrs", &trans, &n, &nrhs, factors.get(), &lda, pivots, x.get(), &ldb,
+                           info);
                });
 }
 
 template <class T>
 cusolverStatus_t geqrf(cusolverDnHandle_t h, int m, int n, T* a, int lda, T* tau, T* work, int size,
                        int* info) {
-  return queue(
-      h,
-      matrix_on_device(a, m, n, lda) && has_work(work, size, m, n) && has_info(info) &&
-          on_device(tau, sizeof(T) * static_cast<size_t>(std::min(m, n))),
-      [=] {
-        spoil(work, size);
-        with_work<T>([&](T* w, int* s) { lapack<T>("geqrf", &m, &n, a, &lda, tau, w, s, info); });
-      });
+  return queue(h,
+               matrix_on_device(a, m, n, lda) && has_work(work, size, m, n) && has_info(info) &&
+                   on_device(tau, sizeof(T) * static_cast<size_t>(std::min(m, n))),
+               [=] {
+                 spoil(work, size);
+                 OnHost<T> x(a, m, n, lda);
+                 with_work<T>([&](T* w, int* s) {
+                   lapack<T>("geqrf", &m, &n, x.get(), &lda, tau, w, s, info);
+                 });
+               });
 }
 
 template <class T>
 cusolverStatus_t orgqr(cusolverDnHandle_t h, int m, int n, int k, T* a, int lda, const T* tau,
                        T* work, int size, int* info) {
-  return queue(
-      h,
-      matrix_on_device(a, m, n, lda) && has_work(work, size, m, n) && has_info(info) && k > 0 &&
-          n >= k && m >= n && on_device(tau, sizeof(T) * static_cast<size_t>(k)),
-      [=] {
-        spoil(work, size);
-        const char* name = is_complex_v<T> ? "ungqr" : "orgqr";
-        with_work<T>([&](T* w, int* s) { lapack<T>(name, &m, &n, &k, a, &lda, tau, w, s, info); });
-      });
+  return queue(h,
+               matrix_on_device(a, m, n, lda) && has_work(work, size, m, n) && has_info(info) &&
+                   k > 0 && n >= k && m >= n && on_device(tau, sizeof(T) * static_cast<size_t>(k)),
+               [=] {
+                 spoil(work, size);
+                 const char* name = is_complex_v<T> ? "ungqr" : "orgqr";
+                 OnHost<T> x(a, m, n, lda);
+                 with_work<T>([&](T* w, int* s) {
+                   lapack<T>(name, &m, &n, &k, x.get(), &lda, tau, w, s, info);
+                 });
+               });
 }
 
 template <class T>
@@ -132,8 +142,11 @@ cusolverStatus_t ormqr(cusolverDnHandle_t h, cublasSideMode_t side, cublasOperat
                  spoil(work, size);
                  const char where = letter(side), trans = letter(op);
                  const char* name = is_complex_v<T> ? "unmqr" : "ormqr";
+                 OnHost<const T> v(a, rows, k, lda);
+                 OnHost<T> x(c, m, n, ldc);
                  with_work<T>([&](T* w, int* s) {
-                   lapack<T>(name, &where, &trans, &m, &n, &k, a, &lda, tau, c, &ldc, w, s, info);
+                   lapack<T>(name, &where, &trans, &m, &n, &k, v.get(), &lda, tau, x.get(), &ldc, w,
+                             s, info);
                  });
                });
 }
@@ -147,8 +160,9 @@ cusolverStatus_t sytrf(cusolverDnHandle_t h, cublasFillMode_t uplo, int n, T* a,
                [=] {
                  spoil(work, size);
                  const char half = letter(uplo);
+                 OnHost<T> x(a, n, n, lda);
                  with_work<T>([&](T* w, int* s) {
-                   lapack<T>("sytrf", &half, &n, a, &lda, pivots, w, s, info);
+                   lapack<T>("sytrf", &half, &n, x.get(), &lda, pivots, w, s, info);
                  });
                });
 }
@@ -157,11 +171,12 @@ template <class T>
 void eigen(char job, char half, int n, T* a, int lda, Real<T>* values, int* info) {
   std::vector<Real<T>> rwork(static_cast<size_t>(3 * n + 1));
   const char* name = is_complex_v<T> ? "heev" : "syev";
+  OnHost<T> x(a, n, n, lda);
   with_work<T>([&](T* w, int* s) {
     if constexpr (is_complex_v<T>)
-      lapack<T>(name, &job, &half, &n, a, &lda, values, w, s, rwork.data(), info);
+      lapack<T>(name, &job, &half, &n, x.get(), &lda, values, w, s, rwork.data(), info);
     else
-      lapack<T>(name, &job, &half, &n, a, &lda, values, w, s, info);
+      lapack<T>(name, &job, &half, &n, x.get(), &lda, values, w, s, info);
   });
 }
 
@@ -189,14 +204,15 @@ void singular(char job, int m, int n, T* a, int lda, Real<T>* values, T* u, int 
   std::vector<int> iwork(static_cast<size_t>(8 * least));
   std::vector<Real<T>> rwork(
       static_cast<size_t>(5 * least * least + 7 * least + 2 * most * least + 2 * least * least));
-  std::vector<T> vt(static_cast<size_t>(rows * n) + 1);
+  std::vector<T> vt(static_cast<size_t>(rows * n) + 64);
+  OnHost<T> x(a, m, n, lda), left(u, m, job == 'A' ? m : job == 'S' ? least : 0, ldu);
   with_work<T>([&](T* w, int* s) {
     if constexpr (is_complex_v<T>)
-      lapack<T>("gesdd", &job, &m, &n, a, &lda, values, u, &ldu, vt.data(), &rows, w, s,
-                rwork.data(), iwork.data(), info);
+      lapack<T>("gesdd", &job, &m, &n, x.get(), &lda, values, left.get(), &ldu, vt.data(), &rows, w,
+                s, rwork.data(), iwork.data(), info);
     else
-      lapack<T>("gesdd", &job, &m, &n, a, &lda, values, u, &ldu, vt.data(), &rows, w, s,
-                iwork.data(), info);
+      lapack<T>("gesdd", &job, &m, &n, x.get(), &lda, values, left.get(), &ldu, vt.data(), &rows, w,
+                s, iwork.data(), info);
   });
   if (job == 'N') return;
   for (int r = 0; r < n; ++r)
@@ -234,7 +250,9 @@ template <class T>
 void sytrs(char half, int n, int nrhs, const T* a, int lda, const int64_t* pivots, T* b, int ldb,
            int* info) {
   std::vector<int> narrow(pivots, pivots + n);
-  lapack<T>("sytrs", &half, &n, &nrhs, a, &lda, narrow.data(), b, &ldb, info);
+  OnHost<const T> factors(a, n, n, lda);
+  OnHost<T> x(b, n, nrhs, ldb);
+  lapack<T>("sytrs", &half, &n, &nrhs, factors.get(), &lda, narrow.data(), x.get(), &ldb, info);
 }
 
 // Values are complex, vectors of real matrices packed as LAPACK has them.
@@ -244,15 +262,15 @@ void geev(char job, int n, T* a, int lda, std::complex<Real<T>>* values, T* v, i
   const int one = 1;
   std::vector<Real<T>> rwork(static_cast<size_t>(2 * n)), wr(rwork.size()), wi(rwork.size());
   T unused{};
-  T* vectors = v ? v : &unused;
   const int ld = v ? ldv : 1;
+  OnHost<T> x(a, n, n, lda), vectors(v, n, v ? n : 0, ld);
   with_work<T>([&](T* w, int* s) {
     if constexpr (is_complex_v<T>)
-      lapack<T>("geev", &none, &job, &n, a, &lda, values, &unused, &one, vectors, &ld, w, s,
-                rwork.data(), info);
+      lapack<T>("geev", &none, &job, &n, x.get(), &lda, values, &unused, &one, vectors.get(), &ld,
+                w, s, rwork.data(), info);
     else
-      lapack<T>("geev", &none, &job, &n, a, &lda, wr.data(), wi.data(), &unused, &one, vectors, &ld,
-                w, s, info);
+      lapack<T>("geev", &none, &job, &n, x.get(), &lda, wr.data(), wi.data(), &unused, &one,
+                vectors.get(), &ld, w, s, info);
   });
   if constexpr (!is_complex_v<T>)
     for (size_t i = 0; i < static_cast<size_t>(n); ++i) values[i] = {wr[i], wi[i]};

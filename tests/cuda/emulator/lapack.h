@@ -2,6 +2,7 @@
 #pragma once
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <complex>
 #include <cstdio>
 #include <cstdlib>
@@ -81,6 +82,31 @@ bool matrix_on_device(const T* a, int64_t rows, int64_t columns, int64_t ld) {
   if (rows == 0 || columns == 0) return true;
   return on_device(a, static_cast<size_t>((columns - 1) * ld + rows) * sizeof(T));
 }
+
+// A matrix of the device in memory of the host: fast routines read a little beyond the last
+// element, where a page of the device's ends. Written back at the end unless it is const.
+template <class T>
+class OnHost {
+ public:
+  using Value = std::remove_const_t<T>;
+  OnHost(T* a, int64_t rows, int64_t columns, int64_t ld)
+      : from_(a),
+        size_(rows && columns ? static_cast<size_t>((columns - 1) * ld + rows) : 0),
+        copy_(size_ + 64) {
+    std::copy_n(a, size_, copy_.data());
+  }
+  ~OnHost() {
+    if constexpr (!std::is_const_v<T>) std::copy_n(copy_.data(), size_, from_);
+  }
+  OnHost(const OnHost&) = delete;
+  OnHost& operator=(const OnHost&) = delete;
+  Value* get() { return copy_.data(); }
+
+ private:
+  T* from_;
+  size_t size_;
+  std::vector<Value> copy_;
+};
 
 // Queues what answers false where it is given something wrong, which ends the context.
 inline bool enqueue_checked(void* stream, std::function<bool()> work, const char* name) {
