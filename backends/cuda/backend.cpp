@@ -222,9 +222,6 @@ Status copy_peer(Exec exec, void* dst, int dst_device, const void* src, int src_
 }
 
 Status run_group(Exec exec, const GroupProgram* program) {
-  for (int i = 0; i < program->num_instrs; ++i)
-    if (const PointwiseBody* b = program->instrs[i].body; b && std::strstr(b->text, "special::"))
-      return fail(Code::kUnsupported, "%s is not implemented for CUDA", b->name);
   return with(exec.device,
               [&](Device& d) { return run_group_on(d, stream_of(d, exec.stream), *program); });
 }

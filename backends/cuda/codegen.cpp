@@ -33,6 +33,7 @@ class GroupText {
 
   std::string make() {
     out_ = prelude_text(has_complex());
+    if (has_special()) out_ += special_text();
     out_ += plan_.wide ? "typedef uint64_t I; typedef int64_t O;\n"
                        : "typedef uint32_t I; typedef int32_t O;\n";
     out_ += "struct Params { unsigned long long w[" + num(words_) + "]; };\n";
@@ -51,6 +52,12 @@ class GroupText {
   bool has_complex() const {
     for (int i = 0; i < g_.num_instrs; ++i)
       if (is_complex(g_.instrs[i].cls) || is_complex(g_.instrs[i].result_cls)) return true;
+    return false;
+  }
+  bool has_special() const {
+    for (int i = 0; i < g_.num_instrs; ++i)
+      if (const PointwiseBody* b = g_.instrs[i].body; b && std::strstr(b->text, "special::"))
+        return true;
     return false;
   }
   bool is_input(int i) const { return i < g_.num_inputs; }

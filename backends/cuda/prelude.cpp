@@ -1,6 +1,10 @@
 #include "prelude.h"
 
 #include "tessera/ops/shared_math.h"
+#include "tessera/ops/special/bessel.h"
+#include "tessera/ops/special/error.h"
+#include "tessera/ops/special/gamma.h"
+#include "tessera/ops/special/polynomials.h"
 
 namespace tessera::cuda {
 
@@ -162,6 +166,16 @@ std::string prelude_text(bool complex) {
                              math::neighbours_text, math::parts_text})
     text += std::string(shared) + "\n";
   return complex ? text + complex_prelude_text() : text;
+}
+
+std::string special_text() {
+  std::string text =
+      "#define TS_SPECIAL_FN static __device__ __noinline__\n"
+      "#define TS_ROLLED _Pragma(\"unroll 1\")\nnamespace special {\n";
+  for (const char* shared : {special::common_text, special::gamma_text, special::error_text,
+                             special::bessel_text, special::polynomials_text})
+    text += std::string(shared) + "\n";
+  return text + "}\n";
 }
 
 const char* storage_type(DType t) {

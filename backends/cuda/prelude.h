@@ -12,6 +12,8 @@ namespace tessera::cuda {
 // `complex`: with what kernels on complex numbers need beside it.
 std::string prelude_text(bool complex = false);
 const char* complex_prelude_text();
+// What bodies name as `special::`, to stand after the prelude of those that do.
+std::string special_text();
 inline bool is_complex(RegClass c) { return c >= RegClass::kC64; }
 
 const char* storage_type(DType t);      // "unsigned short" for float16

@@ -3,7 +3,7 @@
 #include "tessera/gen/special.h"
 #include "tessera/gen/unary.h"
 #include "tessera/ops/loops.h"
-#include "tessera/ops/special/functions.h"
+#include "tessera/ops/special/bessel.h"
 
 namespace tessera {
 

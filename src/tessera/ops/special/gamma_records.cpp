@@ -6,7 +6,7 @@
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/loops.h"
-#include "tessera/ops/special/functions.h"
+#include "tessera/ops/special/gamma.h"
 #include "tessera/ops/special/operands.h"
 
 namespace tessera {

@@ -1,7 +1,7 @@
 // Orthogonal polynomials.
 #include "tessera/ops/loops.h"
 #include "tessera/ops/record.h"
-#include "tessera/ops/special/functions.h"
+#include "tessera/ops/special/polynomials.h"
 #include "tessera/ops/special/operands.h"
 
 namespace tessera {
