@@ -57,14 +57,14 @@ bool compile_text(const std::string& text, int arch, std::vector<char>* image, s
   std::string why;
   const NvrtcApi* api = nvrtc_api(&why);
   if (!api) {
-    *error = "kernels cannot be compiled: " + why;
+    *error = "kernels cannot be compiled: " + why + "; pip install \"tessera[cuda]\" brings it";
     return false;
   }
   int target = supported_arch(*api, arch);
   if (target == 0) {
     *error = "NVRTC " + std::to_string(api->major) + "." + std::to_string(api->minor) +
              " does not compile for compute capability " + std::to_string(arch / 10) + "." +
-             std::to_string(arch % 10) + "; an older CUDA does";
+             std::to_string(arch % 10) + "; an older CUDA does: pip install \"tessera[cuda12]\"";
     return false;
   }
   bool machine_code = target == arch;

@@ -15,13 +15,15 @@ struct State {
   std::string why;
 };
 
+constexpr int kOldestDriver = 12000;  // NVRTC 12's kernels need it
+
 #define TS_CUDA_STRING_(x) #x
 #define TS_CUDA_STRING(x) TS_CUDA_STRING_(x)
 
 void load(State& s) {
   void* lib = open_library({"libcuda.so.1", "libcuda.so"}, nullptr);
   if (!lib) {
-    s.why = "no NVIDIA driver: libcuda.so.1 was not found";
+    s.why = "Found no NVIDIA driver on your system: libcuda.so.1 was not found";
     return;
   }
 #define TS_CUDA_LOAD(f)                                                         \
@@ -48,6 +50,12 @@ void load(State& s) {
     return;
   }
   s.api.cuDriverGetVersion(&s.api.version);
+  if (s.api.version < kOldestDriver) {
+    s.why = "The NVIDIA driver on your system is too old: it is one for CUDA " +
+            std::to_string(s.api.version / 1000) + "." + std::to_string(s.api.version % 1000 / 10) +
+            ", and 12.0 is needed";
+    return;
+  }
   s.ready = true;
 }
 

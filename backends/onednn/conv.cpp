@@ -8,6 +8,7 @@
 #include <list>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "table.h"
 
@@ -38,10 +39,12 @@ struct Port {
   bool same = true;
   memory inside;  // kept between calls
   dnnl::reorder reorder;
+  memory::desc scratch;
 };
 
 struct Primitive {
   dnnl::primitive run;
+  memory::desc scratch;
   Port input, weight, output;
   memory::desc bias;
 };
@@ -67,6 +70,22 @@ void find_openmp() {
     if (lib) g_set_threads = reinterpret_cast<void (*)(int)>(dlsym(lib, "omp_set_num_threads"));
   }
   pthread_atfork(nullptr, nullptr, [] { g_forked = true; });
+}
+
+// Note [Scratch memory of oneDNN]
+// Left to itself oneDNN keeps it by thread, and as large as what that thread has made: a primitive
+// that another thread made would write beyond it. So it is ours: one piece, used under the lock.
+dnnl::primitive_attr with_our_scratch() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+memory scratch(const memory::desc& desc) {
+  static std::vector<char> bytes;
+  constexpr size_t kAlign = 4096;
+  if (bytes.size() < desc.get_size() + kAlign) bytes = std::vector<char>(desc.get_size() + kAlign);
+  auto at = (reinterpret_cast<uintptr_t>(bytes.data()) + kAlign - 1) / kAlign * kAlign;
+  return memory(desc, engine(), reinterpret_cast<void*>(at));
 }
 
 memory::dims dims_of(const Conv& c, int which) {
@@ -95,9 +114,10 @@ Port port(const memory::desc& plain, const memory::desc& wanted, bool incoming) 
   p.same = plain == wanted;
   if (!p.same) {
     p.inside = memory(wanted, engine());
-    auto pd = incoming ? dnnl::reorder::primitive_desc(engine(), plain, engine(), wanted)
-                       : dnnl::reorder::primitive_desc(engine(), wanted, engine(), plain);
+    const memory::desc &from = incoming ? plain : wanted, &to = incoming ? wanted : plain;
+    dnnl::reorder::primitive_desc pd(engine(), from, engine(), to, with_our_scratch());
     p.reorder = dnnl::reorder(pd);
+    p.scratch = pd.scratchpad_desc();
   }
   return p;
 }
@@ -128,25 +148,29 @@ Primitive make(const Conv& c) {
   Forward::desc fd =
       c.has_bias ? Forward::desc(prop, alg, in, w, p.bias, out, stride, dilation, left, right)
                  : Forward::desc(prop, alg, in, w, out, stride, dilation, left, right);
-  Forward::primitive_desc hint(fd, engine());
+  const dnnl::primitive_attr attr = with_our_scratch();
+  Forward::primitive_desc hint(fd, attr, engine());
   if (c.kind == 0) {
     p.run = Forward(hint);
+    p.scratch = hint.scratchpad_desc();
     p.input = port(plain_in, hint.src_desc(), true);
     p.weight = port(plain_w, hint.weights_desc(), true);
     p.output = port(plain_out, hint.dst_desc(), false);
   } else if (c.kind == 1) {
     using Data = dnnl::convolution_backward_data;
     Data::desc d(alg, in, w, out, stride, dilation, left, right);
-    Data::primitive_desc pd(d, engine(), hint);
+    Data::primitive_desc pd(d, attr, engine(), hint);
     p.run = Data(pd);
+    p.scratch = pd.scratchpad_desc();
     p.input = port(plain_in, pd.diff_src_desc(), false);
     p.weight = port(plain_w, pd.weights_desc(), true);
     p.output = port(plain_out, pd.diff_dst_desc(), true);
   } else {
     using Weights = dnnl::convolution_backward_weights;
     Weights::desc d(alg, in, w, out, stride, dilation, left, right);
-    Weights::primitive_desc pd(d, engine(), hint);
+    Weights::primitive_desc pd(d, attr, engine(), hint);
     p.run = Weights(pd);
+    p.scratch = pd.scratchpad_desc();
     p.input = port(plain_in, pd.src_desc(), true);
     p.weight = port(plain_w, pd.diff_weights_desc(), false);
     p.output = port(plain_out, pd.diff_dst_desc(), true);
@@ -179,10 +203,15 @@ class Cache {
   std::unordered_map<Key, std::list<std::pair<Key, Primitive>>::iterator, KeyHash> places_;
 };
 
+void move(Port& p, const memory& from, const memory& to) {
+  p.reorder.execute(
+      stream(),
+      {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, scratch(p.scratch)}});
+}
 memory bring_in(Port& p, const float* data) {
   memory plain(p.plain, engine(), const_cast<float*>(data));
   if (p.same) return plain;
-  p.reorder.execute(stream(), plain, p.inside);
+  move(p, plain, p.inside);
   return p.inside;
 }
 memory place_for(Port& p, float* data) {
@@ -191,7 +220,7 @@ memory place_for(Port& p, float* data) {
 void bring_out(Port& p, float* data) {
   if (p.same) return;
   memory plain(p.plain, engine(), data);
-  p.reorder.execute(stream(), p.inside, plain);
+  move(p, p.inside, plain);
 }
 
 bool conv(const Conv* c, const float* input, const float* weight, const float* bias,
@@ -214,18 +243,21 @@ bool conv(const Conv* c, const float* input, const float* weight, const float* b
               {DNNL_ARG_DST, place_for(p.output, result)}};
       if (c->has_bias)
         args.emplace(DNNL_ARG_BIAS, memory(p.bias, engine(), const_cast<float*>(bias)));
+      args.emplace(DNNL_ARG_SCRATCHPAD, scratch(p.scratch));
       p.run.execute(stream(), args);
       bring_out(p.output, result);
     } else if (c->kind == 1) {
       args = {{DNNL_ARG_DIFF_DST, bring_in(p.output, output)},
               {DNNL_ARG_WEIGHTS, bring_in(p.weight, weight)},
               {DNNL_ARG_DIFF_SRC, place_for(p.input, result)}};
+      args.emplace(DNNL_ARG_SCRATCHPAD, scratch(p.scratch));
       p.run.execute(stream(), args);
       bring_out(p.input, result);
     } else {
       args = {{DNNL_ARG_DIFF_DST, bring_in(p.output, output)},
               {DNNL_ARG_SRC, bring_in(p.input, input)},
               {DNNL_ARG_DIFF_WEIGHTS, place_for(p.weight, result)}};
+      args.emplace(DNNL_ARG_SCRATCHPAD, scratch(p.scratch));
       p.run.execute(stream(), args);
       bring_out(p.weight, result);
     }

@@ -149,6 +149,16 @@ PyObject* reduce(PyObject* o, PyObject*) {
   return Py_BuildValue("O(O)", Py_TYPE(o), text.get());
 }
 
+// @torch.device("cuda") before a function.
+PyObject* call(PyObject* o, PyObject* args, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    PyObject* function = nullptr;
+    if (!PyArg_ParseTuple(args, "O:device", &function)) throw PythonError{};
+    PyRef module(checked(PyImport_ImportModule("tessera._device_scope")));
+    return PyObject_CallMethod(module.get(), "decorated", "OO", o, function);
+  });
+}
+
 PyGetSetDef getset[] = {
     {"type", get_type, nullptr, nullptr, nullptr},
     {"index", get_index, nullptr, nullptr, nullptr},
@@ -165,6 +175,7 @@ PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(device_new)},
     {Py_tp_repr, reinterpret_cast<void*>(repr)},
     {Py_tp_str, reinterpret_cast<void*>(str)},
+    {Py_tp_call, reinterpret_cast<void*>(call)},
     {Py_tp_hash, reinterpret_cast<void*>(hash)},
     {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
     {Py_tp_getset, getset},

@@ -19,6 +19,53 @@ def cpp_name(program):
     return program[len("NNN_MM_") :]
 
 
+def run(name, gpus=None, *arguments):
+    path = EXAMPLES / name
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    env = {k: v for k, v in os.environ.items() if k != "TESSERA_VIRTUAL_GPU"}
+    env["CUDA_VISIBLE_DEVICES"] = ""
+    if gpus:
+        del env["CUDA_VISIBLE_DEVICES"]
+        env["TESSERA_VIRTUAL_GPU"] = gpus
+    done = subprocess.run([path, *arguments], env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_gpu_setup():
+    lines = run("gpu_setup", "2x1GiB", "1")
+    assert lines[:3] == ["CUDA is available: True", "Current GPU ID: 0", "Number of GPUs: 2"]
+    assert lines[-3:] == [
+        "Switched to GPU 1: Virtual GPU",
+        "Model successfully moved to GPU",
+        "cuda:1",
+    ]
+    assert run("gpu_setup", "2x1GiB", "2")[-1].endswith("GPU 2 not found. Available GPUs: 0-1")
+    lines = run("gpu_setup")
+    assert lines[0] == "CUDA is available: False" and lines[1].startswith("  because: ")
+
+
+def test_gpu_tour():
+    *lines, error = run("gpu_tour", "2x2GiB")
+    assert lines == [
+        "2 0 Virtual GPU",
+        "Total memory: 2.15 GB",
+        "Compute capability: 0.0",
+        "Free: some",
+        "created: cuda:0",
+        "moved: cuda:0",
+        "like: cuda:0",
+        "back: cpu",
+        "output: cuda:0",
+        "pinned: 1, arrived: 1",
+        "sum: 2000000, timed: 1",
+        "Peak memory: at least 12 MB, net change: about 4 MB",
+    ]
+    assert error.startswith("RuntimeError: Expected all tensors to be on the same device")
+    assert "'input' of shape [32, 100] is on cpu" in error
+
+
 def test_every_program_is_there():
     for program in PROGRAMS:
         if program[:3] in ("002", "003"):
@@ -28,18 +75,9 @@ def test_every_program_is_there():
 @pytest.mark.skipif(KIND == "cuda", reason="compares the CPU's numbers, to the last digit")
 @pytest.mark.parametrize("program", [p for p in PROGRAMS if p[:3] in ("002", "003")])
 def test_prints_what_python_prints(program):
-    path = EXAMPLES / cpp_name(program)
-    if not path.exists():
-        pytest.skip(f"{path} is not built")
-    env = {k: v for k, v in os.environ.items() if k != "TESSERA_VIRTUAL_GPU"}
-    if KIND == "virtual":
-        env["TESSERA_VIRTUAL_GPU"] = "1x2GiB"
-    else:
-        env["CUDA_VISIBLE_DEVICES"] = ""
-    done = subprocess.run([path], env=env, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    got, want = done.stdout.splitlines(), expected(program)
-    assert len(got) == len(want), done.stdout
+    got = run(cpp_name(program), "1x2GiB" if KIND == "virtual" else None)
+    want = expected(program)
+    assert len(got) == len(want), got
     for a, b in zip(got, want):
         # Python's error is the last line of a traceback, and begins so.
         assert_same_line(a[: len(b)] if "Error: " in b else a, b)

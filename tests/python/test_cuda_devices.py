@@ -120,6 +120,14 @@ def test_default_device(accelerator):
     assert not torch.ones(2).is_cuda
 
 
+def test_a_function_on_a_device(accelerator):
+    @torch.device("cuda")
+    def make():
+        return torch.ones(2)
+
+    assert make.__name__ == "make" and make().is_cuda and not torch.ones(2).is_cuda
+
+
 def test_factories_take_a_device(device):
     like = torch.ones(2, 3, device=device)
     made = [

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import tessera as torch
 from tessera import _cuda_libs
@@ -40,6 +41,36 @@ def test_with_settings(tmp_path):
     assert "cuda:1:" in text and "Virtual GPU" in text and "libtessera_virtual.so" in text
     assert "deferral:        check" in text and "own matrix products" in text
     assert f"{tmp_path}, empty" in text
+
+
+def test_libraries():
+    text = doctor()
+    for name in "driver NVML NVRTC cuBLASLt cuDNN cuFFT cuSOLVER NCCL".split():
+        (line,) = (line for line in text.splitlines() if line.strip().startswith(name + ":"))
+        found = line.split(":", 1)[1].strip()
+        # Where it is, or how to get it.
+        assert os.path.exists(found) or "pip install nvidia-" in found or "driver" in found, line
+
+
+def test_a_library_in_a_named_folder_is_found(tmp_path, monkeypatch):
+    (tmp_path / "libmade_up.so.12").touch()
+    assert _cuda_libs.locate(("libmade_up.so.13", "libmade_up.so.12")) is None
+    monkeypatch.setenv("TESSERA_CUDA_LIBS", f"/nowhere:{tmp_path}")
+    found = _cuda_libs.locate(("libmade_up.so.13", "libmade_up.so.12"))
+    assert found == str(tmp_path / "libmade_up.so.12")
+
+
+def test_the_extra_brings_what_is_looked_for():
+    text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text()
+    for name, files, purpose, packages in _cuda_libs.LIBRARIES:
+        assert files and purpose and name
+        for package in packages or ():
+            assert f'"{package}' in text, package
+
+
+def test_visible_devices_are_shown():
+    text = doctor(CUDA_VISIBLE_DEVICES="1", TESSERA_VIRTUAL_GPU="2x1GiB")
+    assert "CUDA_VISIBLE_DEVICES='1'" in text and "cuda:0:" in text and "cuda:1:" not in text
 
 
 def test_wheels_of_cuda_are_found(tmp_path, monkeypatch):

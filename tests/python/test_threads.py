@@ -3,6 +3,7 @@
 import threading
 
 import tessera as torch
+import tessera.nn.functional as F
 
 
 def test_many_threads(device):
@@ -41,3 +42,17 @@ def test_objects_may_end_in_another_thread():
     thread.start()
     thread.join(60)
     assert box == []
+
+
+def test_a_convolution_that_one_thread_made_runs_on_another():
+    # Its scratch memory must not be that of the thread that made it.
+    def gradient():
+        w = torch.ones(40, 12, 3, 3, requires_grad=True)
+        F.conv2d(torch.ones(2, 24, 7, 7), w, padding=2, dilation=2, groups=2).sum().backward()
+        return w.grad
+
+    results = [gradient()]
+    thread = threading.Thread(target=lambda: results.append(gradient()))
+    thread.start()
+    thread.join()
+    assert torch.equal(results[0], results[1])

@@ -70,6 +70,10 @@ def reset_peak_memory_stats(device=None):
     cuda.reset_peak_memory_stats(device)
 
 
+def reset_accumulated_memory_stats(device=None):
+    cuda.reset_accumulated_memory_stats(device)
+
+
 def get_memory_info(device=None):
     return cuda.mem_get_info(device)
 

@@ -34,15 +34,18 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Within it, what is saved for backward waits in host memory."""
+    """Within it, what is saved for backward waits in host memory; in pinned memory, if told so."""
 
     def __init__(self, pin_memory=False, device_type="cuda"):
         def pack(tensor):
-            return tensor.device, tensor.cpu()
+            if not pin_memory or not tensor.is_cuda:
+                return tensor.device, tensor.cpu()
+            waiting = tensor.new_empty(tensor.shape, device="cpu", pin_memory=True)
+            return tensor.device, waiting.copy_(tensor)
 
         def unpack(packed):
             device, tensor = packed
-            return tensor.to(device)
+            return tensor.to(device, non_blocking=pin_memory)
 
         super().__init__(pack, unpack)
 

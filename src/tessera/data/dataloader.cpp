@@ -4,6 +4,8 @@
 #include <map>
 #include <thread>
 
+#include "tessera/face/cuda.h"
+
 namespace tessera::data {
 
 namespace {
@@ -19,6 +21,7 @@ class DataLoader::Pass {
   explicit Pass(const DataLoader& loader)
       : dataset_(loader.dataset_),
         collate_(loader.options_.collate_fn),
+        pins_(loader.options_.pin_memory && cuda::is_available()),
         batch_size_(loader.options_.batch_size),
         total_(loader.size()),
         gathers_(!collate_ && dataset_->gathers()) {
@@ -77,6 +80,11 @@ class DataLoader::Pass {
   };
 
   Batch fetch(int64_t number) const {
+    Batch batch = collected(number);
+    return pins_ ? batch.pin_memory() : batch;
+  }
+
+  Batch collected(int64_t number) const {
     Tensor some = order_.slice(0, number * batch_size_, (number + 1) * batch_size_);
     if (!collate_) return dataset_->get_batch(some);
     std::vector<Sample> samples;
@@ -107,6 +115,7 @@ class DataLoader::Pass {
 
   DatasetRef dataset_;
   std::function<Batch(const std::vector<Sample>&)> collate_;
+  bool pins_;
   int64_t batch_size_, total_, ahead_ = 0;
   bool gathers_, grad_ = true;
   Tensor order_;

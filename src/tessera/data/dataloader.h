@@ -15,6 +15,7 @@ struct DataLoaderOptions {
   std::shared_ptr<Sampler> sampler = nullptr;  // in the place of shuffle
   int64_t num_workers = 0;                     // threads
   std::function<Batch(const std::vector<Sample>&)> collate_fn = {};
+  bool pin_memory = false;  // batches in memory that devices read directly, where there is one
   bool drop_last = false;
   Mt19937Generator* generator = nullptr;
   int64_t prefetch_factor = 2;  // batches that each worker may be ahead

@@ -12,9 +12,15 @@ void Batch::check_size(size_t wanted) const {
   TS_CHECK_VALUE(size() == wanted, "a batch of ", size(), " tensors was unpacked into ", wanted);
 }
 
-Batch Batch::to(Device device) const {
+Batch Batch::to(Device device, bool non_blocking) const {
   Batch out;
-  for (const Tensor& t : tensors_) out.push_back(t.to(device));
+  for (const Tensor& t : tensors_) out.push_back(t.to(device, non_blocking));
+  return out;
+}
+
+Batch Batch::pin_memory() const {
+  Batch out;
+  for (const Tensor& t : tensors_) out.push_back(t.device().is_cpu() ? t.pin_memory() : t);
   return out;
 }
 

@@ -37,7 +37,9 @@ class Batch {
     check_size(2);
     return tensors_[I];
   }
-  Batch to(Device device) const;
+  Batch to(Device device, bool non_blocking = false) const;
+  // In memory that devices read directly; what is on a device stays there.
+  Batch pin_memory() const;
 
  private:
   void check_size(size_t wanted) const;

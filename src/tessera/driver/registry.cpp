@@ -109,7 +109,9 @@ struct Choice {
 Choice choose_accelerator() {
   const char* asked = std::getenv("TESSERA_VIRTUAL_GPU");
   const Entry& entry = find_entry(asked && *asked ? "virtual" : "cuda");
-  if (!entry.backend) return {nullptr, entry.why};
+  if (!entry.backend)
+    return {nullptr, cat("Tessera was built or installed without its ", entry.name,
+                         " backend: ", entry.why)};
   const char* why = nullptr;
   if (entry.backend->device_count(&why) > 0) return {entry.backend, ""};
   return {nullptr, why ? why : cat("the ", entry.name, " backend has no devices")};

@@ -46,7 +46,7 @@ bool is_virtual(int device) { return device_properties(device).is_virtual; }
 bool can_device_access_peer(int device, int peer) {
   int a = resolve(device), b = resolve(peer);
   if (a == b) return false;  // PyTorch's answer: a device is no peer of itself
-  return true;  // through the host where there is no other way
+  return true;               // through the host where there is no other way
 }
 
 void synchronize(int device) {
