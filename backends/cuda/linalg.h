@@ -142,6 +142,14 @@ template <class T>
 Status solve_triangles(const Linalg<T>& l, Triangle how, int m, int n, int64_t batch, Columns<T> a,
                        Columns<T> b);
 
+// LDL factors of complex Hermitian matrices, over them in their lower triangles, and solutions over
+// right sides: both by columns.
+Status factor_hermitian(Device& d, CUstream stream, DType dtype, void* a, int64_t batch, int64_t n,
+                        int* pivots, int* info);
+Status solve_hermitian(Device& d, CUstream stream, DType dtype, const void* a, int64_t stride,
+                       int64_t ld, const int* pivots, int64_t pivot_stride, void* b, int64_t batch,
+                       int64_t n, int64_t k);
+
 // Calls f(Linalg<T>) for the dtype of a kernel's first input.
 template <class F>
 Status with_solver(Device& d, CUstream stream, const KernelArgs& args, const char* name,

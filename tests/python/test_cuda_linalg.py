@@ -122,13 +122,21 @@ def test_cholesky(device, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_ldl(device, dtype):
-    for a in square(dtype):
-        a = a + a.mT
-        b = a.to(device)
-        x = torch.randn(*a.shape[:-1], 2, dtype=dtype)
-        ld, pivots, info = torch.linalg.ldl_factor_ex(b)
-        assert info.abs().max().item() == 0
-        close(b @ torch.linalg.ldl_solve(ld, pivots, x.to(device)), x)
+    for whole in square(dtype):
+        n = whole.shape[-1]
+        for shift in (0, 4 * (1 + n) ** 0.5):  # without a large diagonal there are pairs of pivots
+            for hermitian in (False, True):
+                a = whole - shift * torch.eye(n, dtype=dtype)
+                a = a + (a.mH if hermitian else a.mT)
+                b = a.to(device)
+                x = torch.randn(*a.shape[:-1], 2, dtype=dtype)
+                ld, pivots, info = torch.linalg.ldl_factor_ex(b, hermitian=hermitian)
+                for got, expected in zip(
+                    (ld, pivots, info), torch.linalg.ldl_factor_ex(a, hermitian=hermitian)
+                ):
+                    close(got, expected)
+                got = torch.linalg.ldl_solve(ld, pivots, x.to(device), hermitian=hermitian)
+                close(b @ got, x)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -60,14 +60,17 @@ template <class T>
 Status ldl_as(const Linalg<T>& l) {
   const KernelTensor& in = l.args.inputs[0];
   const int n = to_int(in.sizes[1]);
-  if (Linalg<T>::kComplex && l.args.ints[0] != 0)
-    return fail(Code::kUnsupported,
-                "linalg.ldl_factor: complex tensors with hermitian=True are not implemented for "
-                "CUDA (cuSOLVER has no such factors)");
   int* pivots = static_cast<int*>(l.args.outputs[1].data);
   int* info = static_cast<int*>(l.args.outputs[2].data);
   Columns<T> a;
   TS_TRY(copied(l, in, l.args.outputs[0].data, &a));
+  auto clear = [&] {
+    return fill_triangle(l.d, l.stream, l.dtype(), a.data, in.sizes[0], n, true, Fill::kZero);
+  };
+  if (Linalg<T>::kComplex && l.args.ints[0] != 0) {
+    TS_TRY(factor_hermitian(l.d, l.stream, l.dtype(), a.data, in.sizes[0], n, pivots, info));
+    return clear();
+  }
   int size = 0;
   TS_TRY(l.check(l.t.sytrf_size(l.solver, n, a.data, a.ld, &size)));
   Room<T> work(l);
@@ -75,7 +78,7 @@ Status ldl_as(const Linalg<T>& l) {
   for (int64_t i = 0; i < in.sizes[0]; ++i)
     TS_TRY(l.check(l.t.sytrf(l.solver, CUBLAS_FILL_MODE_LOWER, n, a.at(i), a.ld, pivots + i * n,
                              work.get(), size, info + i)));
-  return fill_triangle(l.d, l.stream, l.dtype(), a.data, in.sizes[0], n, true, Fill::kZero);
+  return clear();
 }
 
 // outputs: reflectors and R, tau

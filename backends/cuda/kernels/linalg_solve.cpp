@@ -123,14 +123,14 @@ Status ldl_solve_as(const Linalg<T>& l) {
   const KernelTensor &b = l.args.inputs[0], &factors = l.args.inputs[1];
   const KernelTensor& pivots = l.args.inputs[2];
   const int64_t batch = b.sizes[0], n = b.sizes[1], k = b.sizes[2];
-  if (Linalg<T>::kComplex && l.args.ints[0] != 0)
-    return fail(Code::kUnsupported,
-                "linalg.ldl_solve: complex tensors with hermitian=True are not implemented for "
-                "CUDA (cuSOLVER has no such factors)");
   Room<T> room(l);
   Columns<T> a, x;
   TS_TRY(as_columns(l, factors, &room, &a));
   TS_TRY(copied(l, b, l.args.outputs[0].data, &x));
+  if (Linalg<T>::kComplex && l.args.ints[0] != 0)
+    return solve_hermitian(l.d, l.stream, l.dtype(), a.data, a.stride, a.ld,
+                           static_cast<const int*>(pivots.data), pivots.strides[0], x.data, batch,
+                           n, k);
   Room<int64_t> wide(l);
   TS_TRY(wide.take(batch * n));
   const int64_t dense[] = {n, 1};
