@@ -11,14 +11,12 @@
 
 namespace tessera::cuda {
 
-inline constexpr int kLineThreads = 256;
-inline constexpr int kLineWarps = kLineThreads / 32;
-
 struct Spread {
   bool across = false, vector = false;
-  int64_t seg = 32, v = 1, k = 1, w = 1;
+  int64_t seg = 32, v = 1, k = 1, w = 1, warps = 8;
   int64_t lines() const { return 32 / seg; }  // of a warp
-  int64_t block_lines() const { return lines() * kLineWarps / w; }
+  int64_t block_lines() const { return lines() * warps / w; }
+  int threads() const { return static_cast<int>(warps * 32); }
   int64_t tile() const { return seg * v * k * w; }  // of a line, in one step
 };
 
@@ -27,9 +25,10 @@ inline int64_t power_of_two(int64_t n) {
 }
 
 // For lines of n elements of `bytes`; `items` a thread at once; `neighbours` lines lie side by side
-// (0: the elements of a line do).
+// (0: the elements of a line do); at most
+// `most_warps` work on one.
 inline Spread spread_lines(int64_t n, int64_t lines, int64_t bytes, int64_t items,
-                           int64_t neighbours) {
+                           int64_t neighbours, int64_t most_warps = 8) {
   Spread s;
   s.across = neighbours > 0;
   if (s.across) {
@@ -41,13 +40,14 @@ inline Spread spread_lines(int64_t n, int64_t lines, int64_t bytes, int64_t item
   }
   const int64_t most = std::max<int64_t>(1, items / s.v), once = s.seg * s.v;
   s.k = std::min(most, power_of_two((n + once - 1) / once));
-  s.w = std::min<int64_t>(kLineWarps, power_of_two((n + once * s.k - 1) / (once * s.k)));
+  s.w = std::min(most_warps, power_of_two((n + once * s.k - 1) / (once * s.k)));
+  s.warps = std::max<int64_t>(s.w, 8);
   return s;
 }
 
 inline constexpr const char* kLinesText = R"(
 constexpr int kSeg = (int)SEG, kLines = 32 / kSeg, kWarps = (int)W, kRuns = (int)K, kRun = (int)V;
-constexpr int kGroups = 8 / kWarps, kUnit = ACROSS ? kLines : 1;
+constexpr int kGroups = (int)THREADS / 32 / kWarps, kUnit = ACROSS ? kLines : 1;
 constexpr unsigned kAll = 0xffffffffu;
 TS_FN int lane_of() { return threadIdx.x % 32; }
 TS_FN int line_of() { return ACROSS ? lane_of() % kLines : lane_of() / kSeg; }

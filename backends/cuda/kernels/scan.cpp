@@ -249,11 +249,11 @@ Status run_scan(Device& d, CUstream stream, const ScanOp& op, const KernelArgs& 
   const TextKernel kernel{op.entry, op.text.c_str()};
   return launch_text(
       d, stream, kernel,
-      {def("T", x.dtype), def("SEG", s.seg), def("V", s.v), def("K", s.k), def("W", s.w),
-       def("ACROSS", s.across), def("VECTOR", s.vector), def("REVERSE", reverse && s.vector),
-       def("INPUTS", op.inputs), def("OUTPUTS", op.outputs), def("LOOK_BACK", look_back),
-       def("TILES", p.tiles > 1 && !look_back), def("OPTION", option)},
-      {look_back ? blocks * p.tiles : blocks, kLineThreads}, &p);
+      {def("T", x.dtype), def("THREADS", s.threads()), def("SEG", s.seg), def("V", s.v),
+       def("K", s.k), def("W", s.w), def("ACROSS", s.across), def("VECTOR", s.vector),
+       def("REVERSE", reverse && s.vector), def("INPUTS", op.inputs), def("OUTPUTS", op.outputs),
+       def("LOOK_BACK", look_back), def("TILES", p.tiles > 1 && !look_back), def("OPTION", option)},
+      {look_back ? blocks * p.tiles : blocks, s.threads()}, &p);
 }
 
 }  // namespace tessera::cuda
