@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <nanobind/nanobind.h>
 
+#include <cstring>
+
 #include "py.h"
 #include "scaffolding.h"
 #include "tessera/driver/about.h"
@@ -25,6 +27,15 @@ F* cpu_function(const char* name) {
   return reinterpret_cast<F*>(found);
 }
 
+// 0 where it is not used.
+int64_t cudnn_version() {
+  const Backend* backend = accelerator();
+  if (!backend || std::strcmp(backend->name, "cuda") != 0) return 0;
+  void* library = dlopen(backend_file("cuda").c_str(), RTLD_NOW | RTLD_NOLOAD);
+  void* found = library ? dlsym(library, "tessera_cuda_cudnn_version") : nullptr;
+  return found ? reinterpret_cast<int64_t (*)()>(found)() : 0;
+}
+
 }  // namespace
 
 void bind_threads(nb::module_& m) {
@@ -34,6 +45,7 @@ void bind_threads(nb::module_& m) {
   m.def("_set_conv_flag",
         [](int64_t flag, bool on) { conv::set_flag(static_cast<conv::Flag>(flag), on); });
   m.def("_set_conv_benchmark_limit", &conv::set_benchmark_limit);
+  m.def("_cudnn_version", &cudnn_version);
 }
 
 }  // namespace tessera::python

@@ -35,9 +35,9 @@ TOLERANCE = {
 }
 
 
-@pytest.fixture(autouse=True)
-def exact():
-    with torch.backends.cudnn.flags(allow_tf32=False):
+@pytest.fixture(autouse=True, params=["cudnn", "tiles"])
+def exact(request):
+    with torch.backends.cudnn.flags(enabled=request.param == "cudnn", allow_tf32=False):
         yield
 
 
@@ -157,9 +157,22 @@ def test_second_derivative(device):
 
 def test_settings():
     cudnn = torch.backends.cudnn
-    assert cudnn.enabled and not cudnn.benchmark
-    before = cudnn.allow_tf32
+    before = cudnn.enabled, cudnn.allow_tf32
     with cudnn.flags(enabled=False, benchmark=True, benchmark_limit=3):
         assert not cudnn.enabled and cudnn.benchmark and cudnn.benchmark_limit == 3
-    assert cudnn.enabled and not cudnn.benchmark and cudnn.benchmark_limit == 10
-    assert cudnn.allow_tf32 == before
+    assert not cudnn.benchmark and cudnn.benchmark_limit == 10
+    assert (cudnn.enabled, cudnn.allow_tf32) == before
+
+
+@pytest.mark.parametrize(
+    "settings", [{"benchmark": True}, {"deterministic": True}, {"allow_tf32": True}]
+)
+def test_obeyed_settings(device, settings):
+    """Each has plans of its own; the result is the same but for its precision."""
+    torch.manual_seed(0)
+    x, w = torch.randn(2, 8, 10, 10), torch.randn(16, 8, 3, 3)
+    want = F.conv2d(x, w, padding=1)
+    with torch.backends.cudnn.flags(**settings):
+        for _ in range(2):
+            got = F.conv2d(x.to(device), w.to(device), padding=1)
+            assert float((got.cpu() - want).abs().max()) < 0.05

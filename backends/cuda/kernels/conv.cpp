@@ -25,6 +25,15 @@ Status run_conv(Device& d, CUstream stream, const KernelArgs& a) {
   std::copy_n(a.ints + 3, 3, c.padding);
   std::copy_n(a.ints + 6, 3, c.dilation);
   c.groups = a.ints[9];
+  if (a.num_ints > 11) {
+    c.flags = a.ints[10];
+    c.benchmark_limit = a.ints[11];
+  }
+#ifdef TESSERA_CUDNN
+  bool done = false;
+  TS_TRY(conv_by_cudnn(d, stream, c, &done));
+  if (done) return ok();
+#endif
   return conv_by_tiles(d, stream, c);
 }
 

@@ -12,9 +12,14 @@ struct ConvCall {
   KernelTensor input, output, weight;
   const void* bias;  // dense, of a forward one; or null
   int64_t stride[3], padding[3], dilation[3], groups;
+  int64_t flags, benchmark_limit;  // of tessera/ops/conv/settings.h
 };
 
 // Any strides, any dtype.
 Status conv_by_tiles(Device& d, CUstream stream, const ConvCall& c);
+
+// By cuDNN, where that is there, takes it and is allowed; *done says whether. See
+// $TESSERA_CUDNN in conv_cudnn.cpp.
+Status conv_by_cudnn(Device& d, CUstream stream, const ConvCall& c, bool* done);
 
 }  // namespace tessera::cuda

@@ -1,0 +1,275 @@
+// Convolutions by cuDNN: plans kept by shape, and the settings obeyed.
+// $TESSERA_CUDNN: "0" never, "must" an error where it does not take one; else whatever can.
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "../cudnn_plan.h"
+#include "../hash.h"
+#include "../kernels.h"
+#include "../text.h"
+#include "conv_tiles.h"
+#include "tessera/ops/conv/settings.h"
+
+namespace tessera::cuda {
+namespace {
+
+// cuDNN adds no bias: as PyTorch, a sum rounded after the convolution was. `inner`: elements from
+// one channel to the next.
+constexpr TextKernel kBias{"conv_bias", R"(
+struct Params { T::S* out; const T::S* bias; int64_t n, channels, inner; };
+extern "C" __global__ void __launch_bounds__(256) conv_bias(const __grid_constant__ Params p) {
+  for (int64_t i = thread(); i < p.n; i += threads()) {
+    int64_t q = i;
+    if (p.inner != 1)
+      q = (i | p.inner) >> 31 == 0 ? (int64_t)((unsigned)i / (unsigned)p.inner) : i / p.inner;
+    const int64_t of = (q | p.channels) >> 31 == 0
+                           ? (int64_t)((unsigned)q % (unsigned)p.channels) : q % p.channels;
+    p.out[i] = T::st(T::ld(p.out[i]) + T::ld(p.bias[of]));
+  }
+})"};
+
+struct Found {
+  CudnnPlan plan;
+  bool possible = false;
+  std::string why;
+};
+
+struct State {
+  // Held during a launch too: a handle has one stream.
+  std::mutex mutex;
+  cudnnHandle_t handle = nullptr;
+  CUstream stream = nullptr;
+  bool has_stream = false;
+  std::string broken;  // why there is no handle
+  std::unordered_map<Hash128, Found, HashOfHash> plans;
+};
+// Leaked: the driver may be gone before destructors run.
+State& state(const Device& d) {
+  static State* all = new State[kMaxDevices];
+  return all[d.ordinal];
+}
+// A program that never repeats a shape must not fill memory with plans.
+constexpr size_t kMaxPlans = 2048;
+constexpr int64_t kMaxWorkspace = int64_t{1} << 30;
+
+enum class Use { kNever, kWhereItCan, kMust };
+Use use() {
+  static const Use asked = [] {
+    const char* v = std::getenv("TESSERA_CUDNN");
+    if (v && !std::strcmp(v, "0")) return Use::kNever;
+    return v && !std::strcmp(v, "must") ? Use::kMust : Use::kWhereItCan;
+  }();
+  return asked;
+}
+
+Status refused(const char* why) {
+  return use() == Use::kMust ? fail(Code::kFailed, "cuDNN does not take a convolution: %s", why)
+                             : ok();
+}
+
+// Channels lie side by side in one of them. Only dimensions that are longer than one tell.
+bool channels_last(const ConvCall& c) {
+  for (const KernelTensor* t : {&c.input, &c.output, &c.weight})
+    for (int d = 2; t->sizes[1] > 1 && d < 5; ++d)
+      if (t->sizes[d] > 1 && t->strides[1] < t->strides[d] && t->strides[1] == 1) return true;
+  return false;
+}
+
+// Strides of dimensions of size one are what cuDNN knows layouts by; ours may be anything.
+CudnnTensor tensor_of(const KernelTensor& t, int spatial, bool last) {
+  CudnnTensor out{};
+  const int n = spatial + 2;
+  for (int d = 0; d < n; ++d) {
+    const int from = d < 2 ? d : d + 3 - spatial;
+    out.sizes[d] = t.sizes[from];
+    out.strides[d] = t.strides[from];
+  }
+  int64_t usual[5], step = last ? out.sizes[1] : 1;
+  for (int d = n - 1; d >= 2; --d) {
+    usual[d] = step;
+    step *= out.sizes[d];
+  }
+  usual[1] = last ? 1 : step;
+  usual[0] = last ? step : step * out.sizes[1];
+  bool same = true;
+  for (int d = 0; d < n; ++d) same &= out.sizes[d] == 1 || out.strides[d] == usual[d];
+  if (same) std::copy_n(usual, n, out.strides);
+  const auto address = reinterpret_cast<uintptr_t>(t.data);
+  out.alignment = int64_t{1} << std::min(std::countr_zero(address | 64), 6);
+  return out;
+}
+
+CudnnConv conv_of(const ConvCall& c) {
+  CudnnConv out{};
+  out.kind = c.kind == ConvKind::kForward         ? CudnnConv::Kind::kForward
+             : c.kind == ConvKind::kBackwardInput ? CudnnConv::Kind::kBackwardData
+                                                  : CudnnConv::Kind::kBackwardFilter;
+  out.dtype = c.output.dtype;
+  const bool flat = c.input.sizes[2] == 1 && c.output.sizes[2] == 1 && c.weight.sizes[2] == 1 &&
+                    c.padding[0] == 0;
+  out.spatial = flat ? 2 : 3;
+  const bool last = channels_last(c);
+  out.x = tensor_of(c.input, out.spatial, last);
+  out.w = tensor_of(c.weight, out.spatial, last);
+  out.y = tensor_of(c.output, out.spatial, last);
+  for (int d = 0; d < out.spatial; ++d) {
+    const int from = d + 3 - out.spatial;
+    out.stride[d] = c.stride[from];
+    out.padding[d] = c.padding[from];
+    out.dilation[d] = c.dilation[from];
+  }
+  return out;
+}
+
+constexpr int64_t kOfPlans = conv::kBenchmark | conv::kDeterministic | conv::kAllowTf32;
+
+Hash128 key_of(const CudnnConv& c, int64_t flags) {
+  Hasher h(12);
+  h.add(static_cast<uint64_t>(c.kind) | static_cast<uint64_t>(c.dtype) << 8 |
+        static_cast<uint64_t>(c.spatial) << 16 | static_cast<uint64_t>(flags & kOfPlans) << 24);
+  for (const CudnnTensor* t : {&c.x, &c.w, &c.y}) {
+    h.add(static_cast<uint64_t>(t->alignment));
+    for (int d = 0; d < 5; ++d) {
+      h.add(static_cast<uint64_t>(t->sizes[d]));
+      h.add(static_cast<uint64_t>(t->strides[d]));
+    }
+  }
+  for (int d = 0; d < 3; ++d)
+    for (int64_t v : {c.stride[d], c.padding[d], c.dilation[d]}) h.add(static_cast<uint64_t>(v));
+  return h.finish();
+}
+
+Status run_plan(Device& d, CUstream stream, const CudnnApi& api, const State& s,
+                const CudnnPlan& plan, const ConvCall& c) {
+  Scratch workspace(d, stream);
+  if (plan.workspace > 0) TS_TRY(workspace.take(static_cast<size_t>(plan.workspace)));
+  return run_cudnn(api, s.handle, plan, c.input.data, c.weight.data, c.output.data,
+                   reinterpret_cast<void*>(workspace.address()));
+}
+
+// Milliseconds of the best of a few runs; negative if it cannot run.
+float time_plan(Device& d, CUstream stream, const CudnnApi& api, const State& s,
+                const CudnnPlan& plan, const ConvCall& c) {
+  const DriverApi& cu = driver();
+  CUevent begin = nullptr, end = nullptr;
+  float best = -1;
+  if (cu.cuEventCreate(&begin, CU_EVENT_DEFAULT) == CUDA_SUCCESS &&
+      cu.cuEventCreate(&end, CU_EVENT_DEFAULT) == CUDA_SUCCESS &&
+      run_plan(d, stream, api, s, plan, c).ok()) {  // the first one loads kernels
+    for (int i = 0; i < 3; ++i) {
+      float ms = 0;
+      cu.cuEventRecord(begin, stream);
+      if (!run_plan(d, stream, api, s, plan, c).ok()) break;
+      cu.cuEventRecord(end, stream);
+      if (cu.cuEventSynchronize(end) != CUDA_SUCCESS) break;
+      if (cu.event_elapsed(&ms, begin, end) == CUDA_SUCCESS && (best < 0 || ms < best)) best = ms;
+    }
+  }
+  if (begin) cu.cuEventDestroy(begin);
+  if (end) cu.cuEventDestroy(end);
+  return best;
+}
+
+void find_plan(Device& d, CUstream stream, const CudnnApi& api, const State& s, const CudnnConv& c,
+               const ConvCall& call, Found* out) {
+  const bool timed = call.flags & conv::kBenchmark;
+  const int64_t wanted = !timed ? 1 : call.benchmark_limit <= 0 ? INT32_MAX : call.benchmark_limit;
+  CudnnLimits limits{(call.flags & conv::kDeterministic) != 0, (call.flags & conv::kAllowTf32) != 0,
+                     kMaxWorkspace};
+  std::vector<CudnnPlan> plans;
+  Status made = cudnn_plans(api, s.handle, c, limits, wanted, &plans, &out->why);
+  if (made.ok() && plans.empty()) {  // rather much memory than none of its kernels
+    limits.workspace = INT64_MAX;
+    made = cudnn_plans(api, s.handle, c, limits, wanted, &plans, &out->why);
+  }
+  if (!made.ok()) out->why = made.message;
+  if (plans.empty()) return;
+  size_t chosen = 0;
+  float best = -1;
+  for (size_t i = 0; plans.size() > 1 && i < plans.size(); ++i) {
+    const float ms = time_plan(d, stream, api, s, plans[i], call);
+    if (ms >= 0 && (best < 0 || ms < best)) {
+      best = ms;
+      chosen = i;
+    }
+  }
+  // Those that were timed and not chosen may still be running.
+  if (plans.size() > 1) driver().cuStreamSynchronize(stream);
+  out->plan = std::move(plans[chosen]);
+  out->possible = true;
+}
+
+Status open_handle(const CudnnApi& api, State& s, CUstream stream) {
+  if (!s.handle && s.broken.empty()) {
+    cudnnStatus_t r = api.cudnnCreate(&s.handle);
+    if (r != CUDNN_STATUS_SUCCESS) {
+      char last[512] = "";
+      api.cudnnGetLastErrorString(last, sizeof last);
+      s.handle = nullptr;
+      s.broken =
+          std::string("it does not start: ") + api.cudnnGetErrorString(r) + " (" + last + ")";
+    }
+  }
+  if (!s.handle) return ok();
+  if (s.has_stream && s.stream == stream) return ok();
+  cudnnStatus_t r = api.cudnnSetStream(s.handle, stream);
+  if (r != CUDNN_STATUS_SUCCESS)
+    return fail(Code::kFailed, "cuDNN: %s in choosing a stream", api.cudnnGetErrorString(r));
+  s.stream = stream;
+  s.has_stream = true;
+  return ok();
+}
+
+Status add_bias(Device& d, CUstream stream, const ConvCall& c) {
+  const KernelTensor& out = c.output;
+  const bool last = out.strides[1] < out.strides[4];
+  struct {
+    void* out;
+    const void* bias;
+    int64_t n, channels, inner;
+  } p{out.data, c.bias, out.numel, out.sizes[1],
+      last ? 1 : out.sizes[2] * out.sizes[3] * out.sizes[4]};
+  return launch_text(d, stream, kBias, {def("T", out.dtype)}, {fill_blocks(d, p.n), 256}, &p);
+}
+
+}  // namespace
+
+Status conv_by_cudnn(Device& d, CUstream stream, const ConvCall& c, bool* done) {
+  *done = false;
+  const DType t = c.output.dtype;
+  if (!(c.flags & conv::kVendorLibrary) || use() == Use::kNever || !is_floating(t)) return ok();
+  if (c.input.numel == 0 || c.output.numel == 0 || c.weight.numel == 0) return ok();
+  const char* why = nullptr;
+  const CudnnApi* api = cudnn_api(&why);
+  if (!api) return refused(why);
+  if (std::max({c.input.numel, c.output.numel, c.weight.numel}) > INT32_MAX)
+    return refused("a tensor has more elements than 32 bits count");
+  State& s = state(d);
+  std::lock_guard lock(s.mutex);
+  TS_TRY(open_handle(*api, s, stream));
+  if (!s.handle) return refused(s.broken.c_str());
+  if (s.plans.size() >= kMaxPlans) {
+    TS_TRY(check(d, driver().cuCtxSynchronize(), "forgetting plans of convolutions"));
+    s.plans.clear();
+  }
+  const CudnnConv conv = conv_of(c);
+  auto [it, fresh] = s.plans.try_emplace(key_of(conv, c.flags));
+  Found& found = it->second;
+  if (fresh) find_plan(d, stream, *api, s, conv, c, &found);
+  if (!found.possible) return refused(found.why.c_str());
+  TS_TRY(run_plan(d, stream, *api, s, found.plan, c));
+  *done = true;
+  return c.bias ? add_bias(d, stream, c) : ok();
+}
+
+// For torch.backends.cudnn.version(); 0 where it cannot be opened.
+extern "C" [[gnu::visibility("default")]] int64_t tessera_cuda_cudnn_version() {
+  const CudnnApi* api = use() == Use::kNever ? nullptr : cudnn_api(nullptr);
+  return api ? static_cast<int64_t>(api->cudnnGetVersion()) : 0;
+}
+
+}  // namespace tessera::cuda
