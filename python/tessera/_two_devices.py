@@ -32,6 +32,7 @@ class _Names:
         self.module = None  # that module
         self.module_name = None  # the variable that holds it
         self.kind = None
+        self.state = None  # the name of an optimizer's state that it is
         for frame, ours in _frames():
             variables = frame.f_locals
             for name, value in list(variables.items()):
@@ -39,14 +40,22 @@ class _Names:
                     continue
                 if not ours and value is tensor:
                     self.variable = name  # the outermost frame that has it wins
-                if self._is_module(value):
+                if self._is_a(value, "tessera.nn.modules.module", "Module"):
                     self._look_in(value, tensor, None if ours else name)
+                elif self._is_a(value, "tessera.optim.optimizer", "Optimizer"):
+                    self._look_in_state(value, tensor)
 
     @staticmethod
-    def _is_module(value):
-        from .nn.modules.module import Module
+    def _is_a(value, module, name):
+        """Of a class in a file that may not have been loaded: then nothing is."""
+        module = sys.modules.get(module)
+        return module is not None and isinstance(value, getattr(module, name))
 
-        return isinstance(value, Module)
+    def _look_in_state(self, optimizer, tensor):
+        for state in optimizer.state.values():
+            for name, value in state.items():
+                if value is tensor:
+                    self.state = f"{type(optimizer).__name__}'s state '{name}'"
 
     def _look_in(self, module, tensor, name):
         for kind, found in (
@@ -69,6 +78,8 @@ def _place(argument, tensor, names):
     text = f"'{argument}' of shape {list(tensor.shape)} is on {tensor.device}"
     if names.path is not None:
         return f"{text} ({names.kind} '{names.path}' of {type(names.module).__name__})"
+    if names.state is not None:
+        return f"{text} ({names.state})"
     if names.variable not in (None, argument):
         return f"{text} (variable '{names.variable}')"
     return text
@@ -77,6 +88,11 @@ def _place(argument, tensor, names):
 def _fix(first, second):
     """A line that mends it. A parameter stays and data moves, but for a model left on the CPU."""
     (_, tensor, names), (_, other, other_names) = first, second
+    if names.state or other_names.state:
+        return (
+            "make the optimizer after the model is moved, or bring its state along: "
+            "optimizer.load_state_dict(optimizer.state_dict())"
+        )
     if (names.path is None) == (other_names.path is None):
         moves, to = (first, other) if tensor.device.type == "cpu" else (second, tensor)
         if names.path is not None and names.module is other_names.module:
@@ -97,8 +113,19 @@ def _fix(first, second):
     return f"move '{name}' first: {name} = {name}.to('{to.device}')"
 
 
+def _call(frame):
+    """The function that a frame runs, as a program writes it; None for what wraps one."""
+    name, owner = frame.f_code.co_name, frame.f_locals.get("self")
+    if name.startswith(("_", "<")) or name == "wrapper":
+        return None
+    return name if owner is None else f"{type(owner).__name__}.{name}"
+
+
 def message(operator, first_argument, first, second_argument, second):
     """The text of the error."""
+    if operator.startswith("_"):  # what the program called is further up
+        calls = [_call(frame) for frame, ours in _frames() if ours]
+        operator = next((name for name in reversed(calls) if name), operator)
     places = [
         (argument, tensor, _Names(tensor))
         for argument, tensor in ((first_argument, first), (second_argument, second))

@@ -299,6 +299,19 @@ def test_losses_name_what_was_called(accelerator):
     assert "'target'" in text and "'input'" in text and "[2] is on cpu" in text
 
 
+def test_an_optimizer_whose_state_stayed_behind(accelerator):
+    net, x = nn.Linear(2, 2), torch.ones(1, 2)
+    optimizer = torch.optim.Adam(net.parameters())
+    net(x).sum().backward()
+    optimizer.step()
+    net.cuda()
+    text = mismatch(optimizer.step)
+    assert "Adam's state 'exp_avg'" in text and "In Adam.step()" in text
+    assert "optimizer.load_state_dict(optimizer.state_dict())" in text
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.step()
+
+
 def test_outputs_elsewhere(accelerator):
     for call in (
         lambda: torch.add(torch.zeros(3), 1, out=torch.zeros(3, device="cuda")),
