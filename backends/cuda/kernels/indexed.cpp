@@ -228,10 +228,9 @@ Status Indexed::combine(Device& d, CUstream stream, Combine how, bool in_order) 
   // No atomic operation is that wide.
   const bool must = dtype_ == DType::kComplex128 && how == Combine::kMul;
   // Of many values in long rows, bringing the rows' numbers into order costs little, and then each
-  // element is read and written once.
+  // element is read and written once. Halves have atomic operations only by exchange of words.
   const int64_t rows = points(), row = rows > 0 ? numel_ / rows : 0;
-  const bool narrow = itemsize(dtype_) == 2;
-  const bool pays = row >= 32 && numel_ >= (narrow ? 1 << 16 : 1 << 20);
+  const bool pays = row >= 32 && numel_ >= (itemsize(dtype_) == 2 ? 1 << 16 : 1 << 22);
   if (must || (!any_order && (in_order || pays))) return combine_in_order(d, stream, how);
   return combine_atomically(d, stream, how);
 }

@@ -9,7 +9,8 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr int64_t kPiece = 32;  // values
+// Values of a piece: long ones where there are many, as each piece keeps two sums aside.
+constexpr int64_t kPiece = 32, kLongPiece = 256, kManyThreads = 1 << 23;
 
 // A place as the number of elements in front of it, by `divisor`.
 constexpr auto kKeysText = join(kIndexedText, R"(
@@ -204,7 +205,9 @@ Status Indexed::combine_in_order(Device& d, CUstream stream, Combine how) const 
       rows.strides[0][last] = rows.strides[1][last] = v;
     }
   }
-  const int64_t row = rows.numel(), pieces = (n + kPiece - 1) / kPiece;
+  const int64_t row = rows.numel();
+  const int64_t piece = n / kPiece * row > kManyThreads ? kLongPiece : kPiece;
+  const int64_t pieces = (n + piece - 1) / piece;
   const bool complex = is_complex(dtype_);
   const size_t accumulator = complex                               ? static_cast<size_t>(item)
                              : reg_class(dtype_) == RegClass::kF32 ? 4
@@ -237,7 +240,7 @@ Status Indexed::combine_in_order(Device& d, CUstream stream, Combine how) const 
     if (kernel == &kAcross && pieces == 1) break;
     TS_TRY(launch_text(d, stream, *kernel,
                        {def("T", dtype_), def("COMBINE", static_cast<int64_t>(how)), def("V", v),
-                        def("PIECE", kPiece), def("KEY", key)},
+                        def("PIECE", piece), def("KEY", key)},
                        {fill_blocks(d, pieces * row), 256}, &p));
   }
   return ok();
