@@ -43,10 +43,21 @@ extern "C" __global__ void __launch_bounds__(256) cat_dense(const __grid_constan
 constexpr TextKernel kPlace{"cat_strided", R"(
 struct Params { const UNIT* in; UNIT* out; int64_t n; Walk<2> walk; };
 extern "C" __global__ void __launch_bounds__(256) cat_strided(const __grid_constant__ Params p) {
-  for (int64_t i = thread(); i < p.n; i += threads()) {
-    int64_t o[2];
-    offsets(p.walk, i, o);
-    p.out[o[1]] = p.in[o[0]];
+  for (int64_t first = (int64_t)blockIdx.x * 1024 + threadIdx.x; first < p.n;
+       first += (int64_t)gridDim.x * 1024) {
+    UNIT v[4];
+    int64_t to[4];
+    #pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      if (first + u * 256 >= p.n) break;
+      int64_t o[2];
+      offsets(p.walk, first + u * 256, o);
+      v[u] = p.in[o[0]];
+      to[u] = o[1];
+    }
+    #pragma unroll
+    for (int u = 0; u < 4; ++u)
+      if (first + u * 256 < p.n) p.out[to[u]] = v[u];
   }
 })"};
 
@@ -79,8 +90,8 @@ Status place_strided(Device& d, CUstream stream, const KernelTensor& t, const Ke
     Walk<2> walk;
   } p{t.data, static_cast<char*>(out.data) + at * item, t.numel, {}};
   TS_TRY(make_walk(&p.walk, t.ndim, t.sizes, {t.strides, out.strides}));
-  return launch_text(d, stream, kPlace, {def_bytes("UNIT", item)}, {fill_blocks(d, t.numel), 256},
-                     &p);
+  return launch_text(d, stream, kPlace, {def_bytes("UNIT", item)},
+                     {std::min<int64_t>((t.numel + kTile - 1) / kTile, INT32_MAX), 256}, &p);
 }
 
 class Launches {

@@ -66,9 +66,24 @@ template <class X, class V> TS_FN void combine_at(X* at, V value) {
 }
 struct Params { Space space; const S* values; S* tensor; };
 extern "C" __global__ void __launch_bounds__(256) index_combine(const __grid_constant__ Params p) {
-  for (int64_t i = thread(); i < p.space.n; i += threads()) {
-    Place x = locate(p.space, i);
-    if (follow(p.space, x)) combine_at(p.tensor + x.tensor, T::ld(p.values[x.values]));
+  const int64_t n = p.space.n, step = (int64_t)gridDim.x * (256 * U);
+  for (int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x; first < n; first += step) {
+    Place x[U];
+    bool right[U];
+    #pragma unroll
+    for (int u = 0; u < U; ++u) {
+      right[u] = first + u * 256 < n;
+      if (right[u]) x[u] = locate(p.space, first + u * 256);
+    }
+    A v[U];
+    #pragma unroll
+    for (int u = 0; u < U; ++u) {
+      if (right[u]) right[u] = follow(p.space, x[u]);
+      if (right[u]) v[u] = T::ld(p.values[x[u].values]);
+    }
+    #pragma unroll
+    for (int u = 0; u < U; ++u)
+      if (right[u]) combine_at(p.tensor + x[u].tensor, v[u]);
   }
 })");
 constexpr TextKernel kAtomic{"index_combine", kAtomicText.text};
@@ -210,11 +225,14 @@ Status Indexed::combine_walk(Device& d, CUstream stream, Combine how) const {
   }
   for (int k = 0; k < count_; ++k) p.space.of[k] = of_[k];
   const int64_t nd = p.space.walk.nd;
+  // Exchanges are long: several a thread would only be more text.
+  const int64_t each = how == Combine::kAdd && itemsize(dtype_) >= 4 ? 4 : 1;
+  const int64_t blocks = std::min<int64_t>((numel_ + 256 * each - 1) / (256 * each), INT32_MAX);
   return launch_text(d, stream, kAtomic,
-                     {def("T", dtype_), def("COMBINE", static_cast<int64_t>(how)),
+                     {def("T", dtype_), def("COMBINE", static_cast<int64_t>(how)), def("U", each),
                       def("INDEX", index_dtype_), def("W", W), def("INDICES", count_),
                       def("ND", nd <= 3 ? nd : 0), def("NEGATIVE", negative_)},
-                     {fill_blocks(d, numel_), 256}, &p);
+                     {blocks, 256}, &p);
 }
 
 Status Indexed::combine(Device& d, CUstream stream, Combine how, bool in_order) const {
@@ -222,7 +240,10 @@ Status Indexed::combine(Device& d, CUstream stream, Combine how, bool in_order) 
   const bool extreme = how == Combine::kMin || how == Combine::kMax;
   if (extreme && is_complex(dtype_))
     return fail(Code::kUnsupported, "complex numbers have no order");
-  if (how == Combine::kAssign && !in_order) return write(d, stream);
+  // One value for all is the last one, whatever the order.
+  bool one_value = true;
+  for (int i = 0; i < nd_; ++i) one_value &= dims_[i].size == 1 || dims_[i].values == 0;
+  if (how == Combine::kAssign && (!in_order || one_value)) return write(d, stream);
   // The order of integers does not matter.
   const bool any_order = is_integral(dtype_, true) && how != Combine::kAssign;
   // No atomic operation is that wide.

@@ -118,6 +118,14 @@ struct Params {
   const T::S* mask; int64_t n; const int64_t* starts; Walk<1> walk;
   UNIT* packed; UNIT* tensor; int64_t* out; Walk<1> places; int64_t nd; int64_t sizes[64];
 };
+TS_FN void coordinates(const Params& p, int64_t i, int64_t* out) {
+  for (int d = (int)p.nd - 1; d >= 0; --d) {
+    const int64_t size = p.sizes[d];
+    const int64_t q = (i | size) >> 31 == 0 ? (int64_t)((unsigned)i / (unsigned)size) : i / size;
+    out[d] = i - q * size;
+    i = q;
+  }
+}
 extern "C" __global__ void __launch_bounds__(256) mask_move(const __grid_constant__ Params p) {
   __shared__ unsigned before[256];
   const int64_t start = p.starts[blockIdx.x];
@@ -128,25 +136,29 @@ extern "C" __global__ void __launch_bounds__(256) mask_move(const __grid_constan
   before[threadIdx.x] = sum_before(__popc(bits[threadIdx.x]), all);
   __syncthreads();
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  #pragma unroll 4
-  for (int k = 0; k < 32; ++k) {
-    const unsigned word = bits[warp * 32 + k];
-    if (!(word >> lane & 1u)) continue;
-    const int64_t at = start + before[warp * 32 + k] + __popc(word & ((1u << lane) - 1u));
-    int64_t i = first + (warp * 32 + k) * 32 + lane;
-    if constexpr (WHAT == 0) {
-      p.out[at] = i;
-    } else if constexpr (WHAT == 1) {
-      for (int d = (int)p.nd - 1; d >= 0; --d) {
-        const int64_t size = p.sizes[d];
-        const int64_t q = (i | size) >> 31 == 0 ? (int64_t)((unsigned)i / (unsigned)size) : i / size;
-        p.out[at * p.nd + d] = i - q * size;
-        i = q;
+  for (int k = 0; k < 32; k += 4) {  // all loads, then all stores
+    bool found[4];
+    int64_t at[4], i[4];
+    UNIT v[4];
+    #pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      const unsigned word = bits[warp * 32 + k + u];
+      found[u] = word >> lane & 1u;
+      at[u] = start + before[warp * 32 + k + u] + __popc(word & ((1u << lane) - 1u));
+      i[u] = first + (warp * 32 + k + u) * 32 + lane;
+      if constexpr (WHAT >= 2) {
+        if (!found[u]) continue;
+        if (!DENSE_PLACES) i[u] = offset(p.places, i[u]);
+        v[u] = WHAT == 2 ? p.tensor[i[u]] : p.packed[at[u]];
       }
-    } else {
-      UNIT* there = p.tensor + (DENSE_PLACES ? i : offset(p.places, i));
-      if constexpr (WHAT == 2) p.packed[at] = *there;
-      else *there = p.packed[at];
+    }
+    #pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      if (!found[u]) continue;
+      if constexpr (WHAT == 0) p.out[at[u]] = i[u];
+      else if constexpr (WHAT == 1) coordinates(p, i[u], p.out + at[u] * p.nd);
+      else if constexpr (WHAT == 2) p.packed[at[u]] = v[u];
+      else p.tensor[i[u]] = v[u];
     }
   }
 })");
