@@ -412,3 +412,7 @@ inline void sincosf(float x, float* s, float* c) {
   *s = sinf(x);
   *c = cosf(x);
 }
+inline void sincos(double x, double* s, double* c) {
+  *s = sin(x);
+  *c = cos(x);
+}
