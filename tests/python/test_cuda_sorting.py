@@ -48,7 +48,19 @@ def layouts(x, device):
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sort(dtype, descending, device):
-    for shape in [(), (1,), (0, 3), (1, 31), (33, 5), (2, 1000), (3, 2100), (1, 13000)]:
+    for shape in [
+        (),
+        (1,),
+        (0, 3),
+        (1, 31),
+        (33, 5),
+        (2, 257),
+        (2, 1000),
+        (1, 2048),
+        (3, 2100),
+        (1, 3100),
+        (1, 16000),
+    ]:
         x = numbers(shape, dtype)
         dim = -1 if x.dim() else 0
         same(torch.sort(x.to(device), dim, descending), torch.sort(x, dim, descending))

@@ -139,7 +139,9 @@ Status check_sortable(const KernelTensor& t, int64_t n, const char* name) {
 }
 
 Status sort_rows(Device& d, CUstream stream, const SortRows& s) {
-  return s.n <= kShortRow ? sort_short_rows(d, stream, s) : sort_long_rows(d, stream, s);
+  return s.n <= kTinyRow    ? sort_short_rows(d, stream, s)
+         : s.n <= kShortRow ? sort_block_rows(d, stream, s)
+                            : sort_long_rows(d, stream, s);
 }
 
 }  // namespace tessera::cuda

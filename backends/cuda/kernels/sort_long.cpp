@@ -88,19 +88,7 @@ TS_FN Word look(const Word* at) { return *(const volatile Word*)at; }
 TS_FN void publish(Word* at, unsigned n, int kind) {
   *(volatile Word*)at = (Word)kind << KIND_AT | (Word)n;
 }
-// The lanes that have the same digit.
-TS_FN unsigned lanes_with(unsigned digit) {
-  unsigned same = 0xffffffffu;
-  #pragma unroll
-  for (int b = 0; b < 8; ++b) {
-    const bool bit = digit >> b & 1;
-    const unsigned with = __ballot_sync(0xffffffffu, bit);
-    same &= bit ? with : ~with;
-  }
-  return same;
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS) sort_pass(const __grid_constant__ Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS, 2) sort_pass(const __grid_constant__ Params p) {
   extern __shared__ uint4 room[];
   B* tile_keys = (B*)room;
   unsigned* tile_places = (unsigned*)(tile_keys + TILE);
@@ -229,13 +217,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_pass(const __grid_con
     }
   }
 })";
-constexpr TextKernel kPass{"sort_pass", kJoined<kKeyText, kWarpSumText, kPassText>.data()};
+constexpr TextKernel kPass{"sort_pass",
+                           kJoined<kKeyText, kWarpSumText, kLanesText, kPassText>.data()};
 
 }  // namespace
 
 Status sort_long_rows(Device& d, CUstream stream, const SortRows& s) {
   const int64_t item = static_cast<int64_t>(itemsize(s.dtype)), digits = item;
-  const int64_t items = item == 8 ? 10 : 16, tile = kThreads * items;
+  // Two blocks a multiprocessor where it has 164 KiB or more; Turing's 64 KiB hold one of 16 items.
+  // Rows of one tile have one of about their size.
+  const int64_t most = item == 8 ? 10 : d.max_shared >= 96 * 1024 ? 20 : 16;
+  const int64_t items = s.n <= kThreads * 8 ? 8 : item < 8 && s.n <= kThreads * 12 ? 12 : most;
+  const int64_t tile = kThreads * items;
   const int64_t tiles = (s.n + tile - 1) / tile, all_tiles = s.rows * tiles, numel = s.rows * s.n;
   if (all_tiles >= int64_t{1} << 31)
     return fail(Code::kUnsupported, "sorting so many rows is not implemented for CUDA");

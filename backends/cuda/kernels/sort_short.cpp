@@ -1,4 +1,4 @@
-// Rows of up to kShortRow elements: a bitonic network in shared memory, on keys with their places.
+// Short rows, several a block: a bitonic network in shared memory, on keys with their places.
 #include "sorting.h"
 
 namespace tessera::cuda {

@@ -30,9 +30,11 @@ struct SortRows {
   int64_t source_n = 0;
 };
 Status sort_rows(Device& d, CUstream stream, const SortRows& s);
-// Its two ways. Short rows are sorted in a block's shared memory, long ones digit by digit.
-inline constexpr int64_t kShortRow = 2048;
+// Its three ways: several rows a block, one row a block, several blocks a row. Rows of up to
+// kShortRow elements may be sorted by any.
+inline constexpr int64_t kShortRow = 2048, kTinyRow = 256;
 Status sort_short_rows(Device& d, CUstream stream, const SortRows& s);
+Status sort_block_rows(Device& d, CUstream stream, const SortRows& s);
 Status sort_long_rows(Device& d, CUstream stream, const SortRows& s);
 
 // A tensor as lines along one dimension, counted in row-major order of the others.
@@ -125,6 +127,19 @@ TS_FN unsigned sum_to_lane(unsigned x) {
     if ((int)(threadIdx.x & 31) >= by) x += y;
   }
   return x;
+}
+)";
+inline constexpr char kLanesText[] = R"(
+// The lanes that have the same digit.
+TS_FN unsigned lanes_with(unsigned digit) {
+  unsigned same = 0xffffffffu;
+  #pragma unroll
+  for (int b = 0; b < 8; ++b) {
+    const bool bit = digit >> b & 1;
+    const unsigned with = __ballot_sync(0xffffffffu, bit);
+    same &= bit ? with : ~with;
+  }
+  return same;
 }
 )";
 // Texts one after another, as one literal.
