@@ -62,7 +62,8 @@ template <int K> struct Walk { int64_t nd, sizes[16], strides[K][16]; bool apart
 template <int K> TS_FN void offsets(const Walk<K>& w, int64_t i, int64_t (&o)[K]) {
   #pragma unroll
   for (int k = 0; k < K; ++k) o[k] = 0;
-  for (int d = (int)w.nd - 1; d >= 0; --d) {
+  #pragma unroll 1
+  for (int d = (int)w.nd - 1; d >= 0; --d) {  // unrolled, the divisions would cost a second to compile
     int64_t c = i;
     if (d > 0) {
       const int64_t size = w.sizes[d];

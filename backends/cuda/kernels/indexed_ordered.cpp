@@ -69,6 +69,7 @@ extern "C" __global__ void __launch_bounds__(256) index_pieces(const __grid_cons
     int64_t key = p.keys[first];
     bool earlier = first > 0 && p.keys[first - 1] == key, any = false;
     Sum sum;
+    #pragma unroll 1
     for (int64_t s = first; s < end; s += 4) {
       int64_t next[4];
       Sum x[4];
@@ -113,6 +114,7 @@ extern "C" __global__ void __launch_bounds__(256) index_joints(const __grid_cons
     int64_t o[2];
     offsets(p.rows, j, o);
     Sum sum = p.parts[(piece * 2 + 1) * p.row + j];
+    #pragma unroll 1
     for (int64_t other = piece + 1; end < p.n && p.keys[end] == key; ++other, end += PIECE)
       fold(sum, p.parts[other * 2 * p.row + j]);
     finish(p, p.tensor + o[1], key, sum);

@@ -34,6 +34,7 @@ TS_FN void find(const T::S* mask, const Walk<1>& walk, int64_t first, int64_t n)
     bits[threadIdx.x] = sixteen(a) | sixteen(b) << 16;
   } else {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    #pragma unroll 1
     for (int k = 0; k < 32; k += 8) {
       bool found[8];
       #pragma unroll
@@ -119,6 +120,7 @@ struct Params {
   UNIT* packed; UNIT* tensor; int64_t* out; Walk<1> places; int64_t nd; int64_t sizes[64];
 };
 TS_FN void coordinates(const Params& p, int64_t i, int64_t* out) {
+  #pragma unroll 1
   for (int d = (int)p.nd - 1; d >= 0; --d) {
     const int64_t size = p.sizes[d];
     const int64_t q = (i | size) >> 31 == 0 ? (int64_t)((unsigned)i / (unsigned)size) : i / size;
@@ -136,6 +138,7 @@ extern "C" __global__ void __launch_bounds__(256) mask_move(const __grid_constan
   before[threadIdx.x] = sum_before(__popc(bits[threadIdx.x]), all);
   __syncthreads();
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  #pragma unroll 1
   for (int k = 0; k < 32; k += 4) {  // all loads, then all stores
     bool found[4];
     int64_t at[4], i[4];
