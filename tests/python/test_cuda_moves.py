@@ -57,6 +57,24 @@ def test_two_devices(accelerator):
     assert y.tolist() == [0, 2, 4, 6]
 
 
+def test_copies_between_devices_are_in_order(accelerator):
+    if torch.cuda.device_count() < 2:
+        pytest.skip("one device")
+    x = torch.zeros(1 << 18, device="cuda:0")
+    side = torch.cuda.Stream("cuda:1")
+    for i in range(20):
+        x += 1
+        y = x.to("cuda:1")
+        x += 1  # after the copy has read it
+        z = x.clone()
+        del z
+        with torch.cuda.stream(side):
+            side.wait_stream(torch.cuda.default_stream(1))
+            back = y.to("cuda:0")
+        torch.cuda.default_stream(0).wait_stream(side)
+        assert back.min().item() == back.max().item() == 2 * i + 1
+
+
 class Net(nn.Module):
     def __init__(self):
         super().__init__()

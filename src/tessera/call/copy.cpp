@@ -51,6 +51,17 @@ class InFlight {
   std::deque<Copy> copies_;
 };
 
+// What `later` does from now on comes after what `earlier` has now.
+void put_in_order(const Backend& b, Exec earlier, Exec later) {
+  EventHandle done = nullptr;
+  check(b.event_create(earlier.device, false, &done), "copying between devices");
+  Status status = b.event_record(earlier.device, done, earlier.stream);
+  if (status.ok()) status = b.stream_wait_event(later.device, later.stream, done);
+  std::string why = status.message ? status.message : "";
+  b.event_destroy(earlier.device, done);
+  check({status.code, why.c_str()}, "copying between devices");
+}
+
 InFlight& in_flight() {
   static auto* copies = new InFlight;  // never destroyed: the device may be gone by then
   return *copies;
@@ -65,14 +76,13 @@ void copy_across(const TensorBase& dst, const TensorBase& src, bool non_blocking
   BlockingScope scope;
   const Backend& b = *accelerator();
   if (dst.device().is_cuda() && src.device().is_cuda()) {
-    // The source's queued work has to be done before another device reads it.
-    Exec from = exec_for(src.device());
-    check(b.stream_synchronize(from.device, from.stream), "copying between devices");
-    check(b.copy_peer(exec_for(dst.device()), dst.raw(), dst.device().index, src.raw(),
-                      src.device().index, dst.nbytes()),
+    // After what makes the source, and before what writes into it or uses its memory again: the two
+    // devices wait for each other, and nobody for them.
+    Exec from = exec_for(src.device()), to = exec_for(dst.device());
+    put_in_order(b, from, to);
+    check(b.copy_peer(to, dst.raw(), to.device, src.raw(), from.device, dst.nbytes()),
           "copying between devices");
-    Exec to = exec_for(dst.device());
-    check(b.stream_synchronize(to.device, to.stream), "copying between devices");
+    put_in_order(b, to, from);
     return;
   }
   bool up = dst.device().is_cuda();
