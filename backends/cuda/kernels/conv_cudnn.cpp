@@ -17,18 +17,23 @@
 namespace tessera::cuda {
 namespace {
 
-// cuDNN adds no bias: as PyTorch, a sum rounded after the convolution was. `inner`: elements from
-// one channel to the next.
+// cuDNN adds no bias: as PyTorch, a sum rounded after the convolution was. V elements at once, of
+// one channel (`inner` vectors each) or (LAST) of as many channels.
 constexpr TextKernel kBias{"conv_bias", R"(
-struct Params { T::S* out; const T::S* bias; int64_t n, channels, inner; };
+typedef Vec<T::S, V> Values;
+struct Params { Values* out; const T::S* bias; int64_t n, channels, inner; };
+TS_FN int64_t divided(int64_t a, int64_t b) {
+  return (a | b) >> 31 == 0 ? (int64_t)((unsigned)a / (unsigned)b) : a / b;
+}
 extern "C" __global__ void __launch_bounds__(256) conv_bias(const __grid_constant__ Params p) {
+  const int64_t row = LAST ? p.channels / V : p.channels;
   for (int64_t i = thread(); i < p.n; i += threads()) {
-    int64_t q = i;
-    if (p.inner != 1)
-      q = (i | p.inner) >> 31 == 0 ? (int64_t)((unsigned)i / (unsigned)p.inner) : i / p.inner;
-    const int64_t of = (q | p.channels) >> 31 == 0
-                           ? (int64_t)((unsigned)q % (unsigned)p.channels) : q % p.channels;
-    p.out[i] = T::st(T::ld(p.out[i]) + T::ld(p.bias[of]));
+    const int64_t q = LAST ? i : divided(i, p.inner), at = q - divided(q, row) * row;
+    Values x = p.out[i];
+    #pragma unroll
+    for (int v = 0; v < V; ++v)
+      x.v[v] = T::st(T::ld(x.v[v]) + T::ld(p.bias[LAST ? at * V + v : at]));
+    p.out[i] = x;
   }
 })"};
 
@@ -226,14 +231,17 @@ Status open_handle(const CudnnApi& api, State& s, CUstream stream) {
 
 Status add_bias(Device& d, CUstream stream, const ConvCall& c) {
   const KernelTensor& out = c.output;
-  const bool last = out.strides[1] < out.strides[4];
+  const bool last = out.sizes[1] > 1 && out.strides[1] < out.strides[4];
+  const int64_t inner = last ? 1 : out.sizes[2] * out.sizes[3] * out.sizes[4];
+  int64_t v = 16 / static_cast<int64_t>(itemsize(out.dtype));
+  if ((last ? out.sizes[1] : inner) % v || reinterpret_cast<uintptr_t>(out.data) % 16) v = 1;
   struct {
     void* out;
     const void* bias;
     int64_t n, channels, inner;
-  } p{out.data, c.bias, out.numel, out.sizes[1],
-      last ? 1 : out.sizes[2] * out.sizes[3] * out.sizes[4]};
-  return launch_text(d, stream, kBias, {def("T", out.dtype)}, {fill_blocks(d, p.n), 256}, &p);
+  } p{out.data, c.bias, out.numel / v, out.sizes[1], inner / (last ? 1 : v)};
+  return launch_text(d, stream, kBias, {def("T", out.dtype), def("V", v), def("LAST", last)},
+                     {fill_blocks(d, p.n), 256}, &p);
 }
 
 }  // namespace
