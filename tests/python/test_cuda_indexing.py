@@ -277,7 +277,7 @@ def test_nonzero_of_odd_values(device):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
-@pytest.mark.parametrize("shape", [(7, 5), (300, 64), (9, 131), (3, 5, 4, 2)])
+@pytest.mark.parametrize("shape", [(7, 5), (300, 64), (9, 131), (3, 5, 4, 2), (2, 3, 20, 30)])
 def test_nll_loss(dtype, reduction, shape, device):
     x = torch.randn(*shape, generator=torch.Generator().manual_seed(0)).to(dtype)
     target = indices((shape[0], *shape[2:]), shape[1])
@@ -362,6 +362,19 @@ def test_ctc_loss(dtype, zero_infinity, device):
             zero_infinity=zero_infinity,
         )
         loss.sum().backward()
+        return loss.detach(), x.grad
+
+    same(both, device, x, targets, exact=False)
+
+
+def test_ctc_loss_of_long_targets(device):
+    x = torch.randn(600, 1, 20, generator=torch.Generator().manual_seed(0)).double()
+    targets = indices((1, 520), 19) + 1
+
+    def both(x, targets):
+        x = x.detach().requires_grad_()
+        loss = F.ctc_loss(x.log_softmax(2), targets, (600,), (520,), reduction="sum")
+        loss.backward()
         return loss.detach(), x.grad
 
     same(both, device, x, targets, exact=False)

@@ -58,8 +58,10 @@ TS_FN A log_sum(A a, A b, A c) {
 }
 )";
 
+// Steps follow each other: with a state a thread (ONE) a step is kept in shared memory, and the
+// probabilities of the next are loaded while it is computed.
 constexpr auto kAlphaText = join(kShared, R"(
-extern "C" __global__ void ctc_alpha(const __grid_constant__ Params p) {
+extern "C" __global__ void __launch_bounds__(1024) ctc_alpha(const __grid_constant__ Params p) {
   const Path q = path_of(p, blockIdx.x);
   A* alpha = p.alpha + (p.first + blockIdx.x) * p.steps * p.width;
   A* loss = p.loss + p.first + blockIdx.x;
@@ -68,17 +70,37 @@ extern "C" __global__ void ctc_alpha(const __grid_constant__ Params p) {
     if (threadIdx.x == 0) *loss = q.length == 0 ? A(0) : -never();
     return;
   }
-  for (int64_t s = threadIdx.x; s < p.width; s += blockDim.x)
-    alpha[s] = s < 2 && s < states ? q.log_prob(0, s) : never();
-  __syncthreads();
-  for (int64_t t = 1; t < q.steps; ++t) {
-    const A* before = alpha + (t - 1) * p.width;
-    A* now = alpha + t * p.width;
+  if constexpr (ONE) {
+    __shared__ A rows[2][1026];  // two that never are in front of the states
+    const int s = threadIdx.x;
+    const bool there = s < states, skips = there && q.skips(s);
+    const A* from = q.log_probs + (there ? q.label(s) : q.blank);
+    if (s < 2) rows[0][s] = rows[1][s] = never();
+    A next = from[0];
+    for (int64_t t = 0; t < q.steps; ++t) {
+      const A lp = next;
+      if (t + 1 < q.steps) next = from[(t + 1) * q.step];
+      const A* before = rows[(t + 1) % 2] + s;
+      A now = never();
+      if (t == 0) { if (there && s < 2) now = lp; }
+      else if (there) now = log_sum(before[2], before[1], skips ? before[0] : never()) + lp;
+      rows[t % 2][s + 2] = now;
+      if (s < p.width) alpha[t * p.width + s] = now;
+      __syncthreads();
+    }
+  } else {
     for (int64_t s = threadIdx.x; s < p.width; s += blockDim.x)
-      now[s] = s >= states ? never()
-          : log_sum(before[s], s > 0 ? before[s - 1] : never(), q.skips(s) ? before[s - 2] : never()) +
-                q.log_prob(t, s);
+      alpha[s] = s < 2 && s < states ? q.log_prob(0, s) : never();
     __syncthreads();
+    for (int64_t t = 1; t < q.steps; ++t) {
+      const A* before = alpha + (t - 1) * p.width;
+      A* now = alpha + t * p.width;
+      for (int64_t s = threadIdx.x; s < p.width; s += blockDim.x)
+        now[s] = s >= states ? never()
+            : log_sum(before[s], s > 0 ? before[s - 1] : never(), q.skips(s) ? before[s - 2] : never()) +
+                  q.log_prob(t, s);
+      __syncthreads();
+    }
   }
   if (threadIdx.x != 0) return;
   const A* last = alpha + (q.steps - 1) * p.width;
@@ -87,21 +109,42 @@ extern "C" __global__ void ctc_alpha(const __grid_constant__ Params p) {
 constexpr TextKernel kAlpha{"ctc_alpha", kAlphaText.text};
 
 constexpr auto kBetaText = join(kShared, R"(
-extern "C" __global__ void ctc_beta(const __grid_constant__ Params p) {
+extern "C" __global__ void __launch_bounds__(1024) ctc_beta(const __grid_constant__ Params p) {
   const Path q = path_of(p, blockIdx.x);
   A* beta = p.beta + (int64_t)blockIdx.x * p.steps * p.width;
   const int64_t states = q.states();
-  for (int64_t t = q.steps - 1; t >= 0; --t) {
-    A* now = beta + t * p.width;
-    const A* after = now + p.width;
-    for (int64_t s = threadIdx.x; s < states; s += blockDim.x) {
-      if (t == q.steps - 1)
-        now[s] = s >= states - 2 ? q.log_prob(t, s) : never();
-      else
-        now[s] = log_sum(after[s], s + 1 < states ? after[s + 1] : never(),
-                         s + 2 < states && q.skips(s + 2) ? after[s + 2] : never()) + q.log_prob(t, s);
-    }
+  if constexpr (ONE) {
+    __shared__ A rows[2][1026];  // two that never are behind the states
+    const int s = threadIdx.x;
+    const bool there = s < states, skips = s + 2 < states && q.skips(s + 2);
+    const A* from = q.log_probs + (there ? q.label(s) : q.blank);
+    if (s < 2) rows[0][blockDim.x + s] = rows[1][blockDim.x + s] = never();
     __syncthreads();
+    A next = q.steps > 0 ? from[(q.steps - 1) * q.step] : A(0);
+    for (int64_t t = q.steps - 1; t >= 0; --t) {
+      const A lp = next;
+      if (t > 0) next = from[(t - 1) * q.step];
+      const A* after = rows[(t + 1) % 2] + s;
+      A now = never();
+      if (t == q.steps - 1) { if (there && s >= states - 2) now = lp; }
+      else if (there) now = log_sum(after[0], after[1], skips ? after[2] : never()) + lp;
+      rows[t % 2][s] = now;
+      if (there) beta[t * p.width + s] = now;
+      __syncthreads();
+    }
+  } else {
+    for (int64_t t = q.steps - 1; t >= 0; --t) {
+      A* now = beta + t * p.width;
+      const A* after = now + p.width;
+      for (int64_t s = threadIdx.x; s < states; s += blockDim.x) {
+        if (t == q.steps - 1)
+          now[s] = s >= states - 2 ? q.log_prob(t, s) : never();
+        else
+          now[s] = log_sum(after[s], s + 1 < states ? after[s + 1] : never(),
+                           s + 2 < states && q.skips(s + 2) ? after[s + 2] : never()) + q.log_prob(t, s);
+      }
+      __syncthreads();
+    }
   }
 })");
 constexpr TextKernel kBeta{"ctc_beta", kBetaText.text};
@@ -212,7 +255,8 @@ Status run_ctc(Device& d, CUstream stream, const KernelArgs& args) {
   p.alpha = alpha.data;
   return for_parts(p, args.inputs[1], args.ints, [&](int64_t n) {
     return launch_text(d, stream, kAlpha,
-                       {def("T", log_probs.dtype), def("ERROR", code_of(DataError::kCtcTarget))},
+                       {def("T", log_probs.dtype), def("ERROR", code_of(DataError::kCtcTarget)),
+                        def("ONE", p.width <= 1024)},
                        {n, threads_for(p.width)}, &p);
   });
 }
@@ -233,7 +277,8 @@ Status run_ctc_backward(Device& d, CUstream stream, const KernelArgs& args) {
   return for_parts(p, args.inputs[2], args.ints, [&](int64_t n) {
     const Def dtype = def("T", log_probs.dtype),
               error = def("ERROR", code_of(DataError::kCtcTarget));
-    TS_TRY(launch_text(d, stream, kBeta, {dtype, error}, {n, threads_for(p.width)}, &p));
+    TS_TRY(launch_text(d, stream, kBeta, {dtype, error, def("ONE", p.width <= 1024)},
+                       {n, threads_for(p.width)}, &p));
     return launch_text(d, stream, kGrad, {dtype, error, def("ZERO_INFINITY", args.ints[1] != 0)},
                        {std::min<int64_t>(p.steps, 1 << 20), 256, n}, &p);
   });

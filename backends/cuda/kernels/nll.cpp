@@ -71,8 +71,8 @@ extern "C" __global__ void __launch_bounds__(32) nll_total(const __grid_constant
   p.weight[0] = T::st(T::take(weights));
 })"};
 
-// Zeros but at the targets. Rows of classes are written in whole vectors; with dimensions behind
-// them each element for itself.
+// Zeros but at the targets. HOW: 1 rows of classes are written in whole vectors; 2 planes of one
+// class, where what lies behind the classes is long; 0 each element for itself.
 constexpr TextKernel kGradient{"nll_gradient", R"(
 typedef T::S S;
 struct Params {
@@ -93,7 +93,7 @@ TS_FN int64_t target_of(const Params& p, int64_t i) {
 }
 extern "C" __global__ void __launch_bounds__(256) nll_gradient(const __grid_constant__ Params p) {
   const S zero = T::st(T::take(0.0));
-  if constexpr (ROWS) {
+  if constexpr (HOW == 1) {
     const int64_t vectors = p.classes / V;
     for (int64_t row = blockIdx.y; row < p.n; row += gridDim.y) {
       const int64_t c = target_of(p, row);
@@ -110,6 +110,14 @@ extern "C" __global__ void __launch_bounds__(256) nll_gradient(const __grid_cons
           for (int k = 0; k < V; ++k) v.v[k] = j * V + k == c ? x : zero;
         }
         out[j] = v;
+      }
+    }
+  } else if constexpr (HOW == 2) {
+    for (int64_t plane = blockIdx.y; plane < p.n * p.classes; plane += gridDim.y) {
+      const int64_t row = plane / p.classes, c = plane - row * p.classes;
+      for (int64_t j = thread(); j < p.inner; j += threads()) {
+        const int64_t i = row * p.inner + j;
+        p.out[plane * p.inner + j] = target_of(p, i) == c ? value_at(p, i, c) : zero;
       }
     }
   } else {
@@ -178,15 +186,19 @@ Status run_nll_backward(Device& d, CUstream stream, const KernelArgs& args) {
       out.sizes[1],
       out.sizes[2],
       args.ints[0]};
-  const bool rows = p.inner == 1 && p.classes >= 64;
+  const int how = p.inner >= 128 ? 2 : p.inner == 1 && p.classes >= 64 ? 1 : 0;
   int64_t v = 16 / static_cast<int64_t>(itemsize(out.dtype));
   if (p.classes % v != 0 || reinterpret_cast<uintptr_t>(out.data) % 16 != 0) v = 1;
-  // A block writes up to 16 vectors a thread of a row, and rows go on side by side.
-  const int64_t across = rows ? (p.classes / v + 4095) / 4096 : 1;
-  const Grid grid = rows ? Grid{across, 256, std::min<int64_t>(p.n, 65535)}
-                         : Grid{fill_blocks(d, out.numel), 256};
+  Grid grid{fill_blocks(d, out.numel), 256};
+  // A block writes up to 16 vectors a thread of a row or 16 elements of a plane, and these go on
+  // side by side.
+  if (how == 1) grid = {(p.classes / v + 4095) / 4096, 256, std::min<int64_t>(p.n, 65535)};
+  if (how == 2) {
+    const int64_t across = std::min<int64_t>((p.inner + 4095) / 4096, INT32_MAX);
+    grid = {across, 256, std::min<int64_t>(p.n * p.classes, 65535)};
+  }
   return launch_text(d, stream, kGradient,
-                     {def("T", out.dtype), def("V", v), def("ROWS", rows),
+                     {def("T", out.dtype), def("V", v), def("HOW", how),
                       def("REDUCTION", args.ints[1]), def("ERROR", code_of(DataError::kTarget))},
                      grid, &p);
 }
