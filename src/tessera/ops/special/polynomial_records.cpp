@@ -1,8 +1,8 @@
 // Orthogonal polynomials.
 #include "tessera/ops/loops.h"
 #include "tessera/ops/record.h"
-#include "tessera/ops/special/polynomials.h"
 #include "tessera/ops/special/operands.h"
+#include "tessera/ops/special/polynomials.h"
 
 namespace tessera {
 
