@@ -90,6 +90,8 @@ def test_layouts(device, training):
 
     last = torch.channels_last
     compare(lambda x, w: norm(x.to(memory_format=last), w).to(memory_format=last), [x, w], device)
+    compare(lambda x, w: norm(x, w).permute(0, 2, 3, 1), [x, w], device)
+    compare(lambda x, w: norm(x.to(memory_format=last), w).permute(0, 2, 3, 1), [x, w], device)
     compare(lambda x, w: norm(x.permute(0, 1, 3, 2)[:, :, 1:], w) * 2, [x, w], device)
     compare(lambda x, w: norm(x, w).sum(-1), [x, w], device)
     compare(lambda x, w: F.group_norm(x[:, :, 1:].transpose(2, 3), 4, w), [x, w], device)
