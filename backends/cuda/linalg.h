@@ -142,6 +142,28 @@ template <class T>
 Status solve_triangles(const Linalg<T>& l, Triangle how, int m, int n, int64_t batch, Columns<T> a,
                        Columns<T> b);
 
+// Reflectors and R over matrices of m x n; tau is dense.
+template <class T>
+Status factor_qr(const Linalg<T>& l, int m, int n, int64_t batch, Columns<T> a, T* tau);
+
+// Q of a batch as reflectors of m elements by columns, and lines of matrices to apply it to:
+// columns, or rows where Q stands on the right.
+struct Reflectors {
+  const void *v, *tau;
+  int64_t batch, m, k, stride, ld, tau_stride, tau_step;
+};
+struct Lines {
+  void* data;
+  int64_t count, stride, line_stride, step;
+  bool on_the_right = false;
+  bool identity = false;  // they begin as the columns of one
+};
+// x becomes Q x, x Q, or the same with the adjoint of Q. All matrices at once, each line by 32
+// threads: for many small ones.
+Status reflect(Device& d, CUstream stream, DType dtype, const Reflectors& q, const Lines& x,
+               bool adjoint);
+inline bool are_small(int64_t batch, int64_t m) { return batch > 1 && m <= 512; }
+
 // LDL factors of complex Hermitian matrices, over them in their lower triangles, and solutions over
 // right sides: both by columns.
 Status factor_hermitian(Device& d, CUstream stream, DType dtype, void* a, int64_t batch, int64_t n,

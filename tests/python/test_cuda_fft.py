@@ -89,6 +89,22 @@ def test_many_dims(device):
     close(torch.fft.rfftn(x.real.to(device)), torch.fft.rfftn(x.real))
 
 
+@pytest.mark.parametrize("shape", [(3, 40, 37), (9, 40, 37), (5, 17, 6, 33)])
+def test_inner_dims(device, shape):
+    """Long dimensions that are not the last, with many matrices around them."""
+    torch.manual_seed(2)
+    for dtype in DTYPES:
+        x = torch.randn(*shape, dtype=dtype)
+        y = x.to(device)
+        close(torch.fft.fft(y, dim=1), torch.fft.fft(x, dim=1))
+        close(torch.fft.ifftn(y, dim=(0, 1)), torch.fft.ifftn(x, dim=(0, 1)))
+        if dtype.is_complex:
+            for n in (32, 33):
+                close(torch.fft.irfft(y, n=n, dim=1), torch.fft.irfft(x, n=n, dim=1))
+        else:
+            close(torch.fft.rfft(y, dim=1), torch.fft.rfft(x, dim=1))
+
+
 def test_many_shapes(device):
     """More than plans are kept for, each right."""
     x = torch.randn(300, dtype=torch.complex128)

@@ -66,8 +66,11 @@ def test_lu(device, dtype):
         b = like(a, device)
         p, low, up = torch.linalg.lu(b)
         close(p @ low @ up, b)
-        for got, expected in zip(torch.linalg.lu_factor_ex(b), torch.linalg.lu_factor_ex(a)):
-            close(got, expected)
+        got, expected = torch.linalg.lu_factor_ex(b), torch.linalg.lu_factor_ex(a)
+        assert torch.equal(got[2].cpu(), expected[2])
+        if not dtype.is_complex:  # what the largest of complex numbers is, libraries do not agree
+            close(got[0], expected[0])
+            assert torch.equal(got[1].cpu(), expected[1])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -65,7 +65,7 @@ FftSide side_of(const Task& t, bool in, DType dtype, int64_t distance) {
 constexpr int64_t kMostCalls = 4;
 
 struct Batch {
-  int64_t size = 1, in = 0, out = 0;                   // what cuFFT counts
+  int64_t size = 1, in = 1, out = 1;                   // what cuFFT counts
   int64_t calls = 1, in_between = 0, out_between = 0;  // what we do
 };
 
@@ -102,27 +102,119 @@ Status run_direct(Device& d, CUstream stream, const Task& t, const Batch& b) {
   return ok();
 }
 
-// Copies between where a side lies and dense memory [batch..., dimensions...].
-Status move(Device& d, CUstream stream, const Task& t, bool in, void* dense) {
+// What happens to numbers on the way between where a side lies and dense memory.
+struct Change {
+  double scale = 1;
+  // The imaginary parts that a real result cannot have: of the first element of each line of
+  // `half` and of the middle one (-1: there is none).
+  bool clear_ends = false;
+  int64_t half = 1, middle = -1;
+};
+
+// In front of both kernels that move numbers.
+#define TS_FFT_NUMBERS                                                                    \
+  "template <class X> struct RealOf { typedef X R; };\n"                                  \
+  "template <class X> struct RealOf<Complex<X>> { typedef X R; };\n"                      \
+  "typedef RealOf<T::S>::R R;\n"                                                          \
+  "template <class X> TS_FN X times(X x, R by) {\n"                                       \
+  "  if constexpr (is_complex_v<X>) return {x.re * by, x.im * by}; else return x * by;\n" \
+  "}\n"                                                                                   \
+  "template <class X> TS_FN X without_imag(X x) {\n"                                      \
+  "  if constexpr (is_complex_v<X>) x.im = 0;\n"                                          \
+  "  return x;\n"                                                                         \
+  "}\n"
+
+constexpr TextKernel kMove{"fft_move", TS_FFT_NUMBERS R"(
+struct Params { T::S *from, *to; Walk<2> w; int64_t n, half, middle; double scale; };
+extern "C" __global__ void __launch_bounds__(256) fft_move(const __grid_constant__ Params p) {
+  const R by = (R)p.scale;
+  for (int64_t i = thread(); i < p.n; i += threads()) {
+    int64_t o[2];
+    offsets(p.w, i, o);
+    T::S v = times(p.from[o[0]], by);
+    if constexpr (ENDS) {
+      const int64_t k = i % p.half;
+      if (k == 0 || k == p.middle) v = without_imag(v);
+    }
+    p.to[o[1]] = v;
+  }
+})"};
+
+// x runs side by side in `from`, y in `to`; dense memory is `to` where ends are cleared.
+constexpr TextKernel kTurn{"fft_turn", TS_FFT_NUMBERS R"(
+struct Params { T::S *from, *to; Walk<2> w; int64_t tiles, nx, ny, from_y, to_x, middle; double scale; };
+extern "C" __global__ void __launch_bounds__(256) fft_turn(const __grid_constant__ Params p) {
+  __shared__ T::S tile[32][33];
+  const R by = (R)p.scale;
+  const int tx = threadIdx.x % 32, ty = threadIdx.x / 32;
+  const int64_t across = (p.nx + 31) / 32, down = (p.ny + 31) / 32;
+  for (int64_t t = blockIdx.x; t < p.tiles; t += gridDim.x) {
+    const int64_t x0 = t % across * 32, y0 = t / across % down * 32;
+    int64_t o[2];
+    offsets(p.w, t / across / down, o);
+    #pragma unroll
+    for (int j = ty; j < 32; j += 8)
+      if (x0 + tx < p.nx && y0 + j < p.ny)
+        tile[j][tx] = p.from[o[0] + x0 + tx + (y0 + j) * p.from_y];
+    __syncthreads();
+    #pragma unroll
+    for (int j = ty; j < 32; j += 8)
+      if (y0 + tx < p.ny && x0 + j < p.nx) {
+        T::S v = times(tile[tx][j], by);
+        if constexpr (ENDS)
+          if (y0 + tx == 0 || y0 + tx == p.middle) v = without_imag(v);
+        p.to[o[1] + y0 + tx + (x0 + j) * p.to_x] = v;
+      }
+    __syncthreads();
+  }
+})"};
+
+// Copies a side into dense memory [batch..., dimensions...], or back.
+Status move(Device& d, CUstream stream, const Task& t, bool in, void* dense, const Change& change) {
   int64_t sizes[kMaxDims], strides[kMaxDims], of_dense[kMaxDims];
   int n = 0;
-  for (int i = 0; i < t.batch_ndim; ++i, ++n) {
-    sizes[n] = t.batch[i].in_size;
-    strides[n] = stride_of(t.batch[i], in);
-  }
-  for (int i = 0; i < t.rank; ++i, ++n) {
-    sizes[n] = size_of(t.axes[i], in);
-    strides[n] = stride_of(t.axes[i], in);
-  }
+  auto add = [&](int64_t size, int64_t stride) {
+    sizes[n] = size;
+    strides[n++] = stride;
+  };
+  for (int i = 0; i < t.batch_ndim; ++i) add(t.batch[i].in_size, stride_of(t.batch[i], in));
+  for (int i = 0; i < t.rank; ++i) add(size_of(t.axes[i], in), stride_of(t.axes[i], in));
   int64_t numel = 1;
   for (int i = n - 1; i >= 0; --i) {
     of_dense[i] = numel;
     numel *= sizes[i];
   }
   const KernelTensor& side = in ? *t.in : *t.out;
-  Operand there{side.data, side.dtype, strides}, here{dense, side.dtype, of_dense};
-  return in ? convert_strided(d, stream, n, sizes, there, here)
-            : convert_strided(d, stream, n, sizes, here, there);
+  void *from = in ? side.data : dense, *to = in ? dense : side.data;
+  const int64_t *of_from = in ? strides : of_dense, *of_to = in ? of_dense : strides;
+  // Where another dimension than the last one is side by side over there, tiles are turned.
+  int turned = -1;
+  for (int i = 0; i < n - 1; ++i)
+    if (strides[i] == 1 && sizes[i] >= 16 && sizes[n - 1] >= 16) turned = i;
+  if (strides[n - 1] == 1) turned = -1;
+  if (turned >= 0) {
+    const int x = in ? turned : n - 1, y = in ? n - 1 : turned;
+    struct {
+      void *from, *to;
+      Walk<2> w;
+      int64_t tiles, nx, ny, from_y, to_x, middle;
+      double scale;
+    } p{from, to, {}, 0, sizes[x], sizes[y], of_from[y], of_to[x], change.middle, change.scale};
+    for (int i = 0; i < n; ++i)
+      if (i != x && i != y) TS_TRY(p.w.add(sizes[i], {of_from[i], of_to[i]}));
+    p.tiles = p.w.numel() * ((p.nx + 31) / 32) * ((p.ny + 31) / 32);
+    return launch_text(d, stream, kTurn, {def("T", side.dtype), def("ENDS", change.clear_ends)},
+                       {std::min<int64_t>(p.tiles, int64_t{d.multiprocessors} * 32), 256}, &p);
+  }
+  struct {
+    void *from, *to;
+    Walk<2> w;
+    int64_t n, half, middle;
+    double scale;
+  } p{from, to, {}, numel, change.half, change.middle, change.scale};
+  for (int i = 0; i < n; ++i) TS_TRY(p.w.add(sizes[i], {of_from[i], of_to[i]}));
+  return launch_text(d, stream, kMove, {def("T", side.dtype), def("ENDS", change.clear_ends)},
+                     {fill_blocks(d, numel), 256}, &p);
 }
 
 // The task as if that side lay in dense memory.
@@ -135,16 +227,6 @@ void make_dense(Task* t, bool in) {
   for (int i = t->rank - 1; i >= 0; --i) set(t->axes[i]);
   for (int i = t->batch_ndim - 1; i >= 0; --i) set(t->batch[i]);
 }
-
-constexpr TextKernel kRealEnds{"fft_real_ends", R"(
-struct Params { T::S* x; int64_t lines, half, middle; };
-extern "C" __global__ void __launch_bounds__(256) fft_real_ends(const __grid_constant__ Params p) {
-  for (int64_t i = thread(); i < p.lines; i += threads()) {
-    T::S* line = p.x + i * p.half;
-    line[0].im = 0;
-    if (p.middle >= 0) line[p.middle].im = 0;
-  }
-})"};
 
 constexpr TextKernel kScale{"fft_scale", R"(
 struct Params { T::S* x; int64_t n; double by; };
@@ -175,19 +257,8 @@ Status scale_result(Device& d, CUstream stream, const KernelTensor& out, double 
                      {fill_blocks(d, n / 4), 256}, &p);
 }
 
-// The imaginary parts that a real result cannot have: of the first element of each line and, where
-// its length is even, of the middle one.
-Status clear_ends(Device& d, CUstream stream, const Task& t, void* dense) {
-  const int64_t n = t.axes[0].out_size;
-  struct {
-    void* x;
-    int64_t lines, half, middle;
-  } p{dense, t.batch_numel(), t.axes[0].in_size, n % 2 == 0 ? n / 2 : -1};
-  return launch_text(d, stream, kRealEnds, {def("T", t.in->dtype)}, {fill_blocks(d, p.lines), 256},
-                     &p);
-}
-
-Status run_task(Device& d, CUstream stream, Task t) {
+// With the result multiplied by `scale`: on the way of a copy where there is one.
+Status run_task(Device& d, CUstream stream, const Task& t, double scale) {
   bool in_dense = t.spoils_input || !nests(t, true) || !is_aligned(t.in->data, t.in->dtype);
   bool out_dense = !nests(t, false) || !is_aligned(t.out->data, t.out->dtype);
   // Which sides are copied: as few as allow one batch.
@@ -208,8 +279,13 @@ Status run_task(Device& d, CUstream stream, Task t) {
       for (int i = 0; i < t.rank; ++i) n *= t.axes[i].in_size;
       TS_TRY(in_memory.take(static_cast<size_t>(n) * itemsize(from.dtype)));
       from.data = reinterpret_cast<void*>(in_memory.address());
-      TS_TRY(move(d, stream, t, true, from.data));
-      if (t.spoils_input) TS_TRY(clear_ends(d, stream, t, from.data));
+      Change change{out ? 1 : scale, t.spoils_input};
+      if (t.spoils_input) {
+        const int64_t n_out = t.axes[0].out_size;
+        change.half = t.axes[0].in_size;
+        change.middle = n_out % 2 == 0 ? n_out / 2 : -1;
+      }
+      TS_TRY(move(d, stream, t, true, from.data, change));
     }
     if (out) {
       TS_TRY(out_memory.take(static_cast<size_t>(to.numel) * itemsize(to.dtype)));
@@ -218,7 +294,8 @@ Status run_task(Device& d, CUstream stream, Task t) {
     tried.in = &from;
     tried.out = &to;
     TS_TRY(run_direct(d, stream, tried, b));
-    return out ? move(d, stream, t, false, to.data) : ok();
+    if (out) return move(d, stream, t, false, to.data, {scale});
+    return in ? ok() : scale_result(d, stream, *t.out, scale);
   }
   return fail(Code::kUnsupported, "fft(): more than %d dimensions are not implemented for CUDA",
               kKernelDims);
@@ -261,17 +338,16 @@ Status run_c2c(Device& d, CUstream stream, const KernelArgs& args) {
                            {out.data, out.dtype, out.strides}));
   for (int first = 0; first < n; first += kFftRank) {
     Task t = task_of(in, out, dims + first, std::min(kFftRank, n - first), args.ints[0] != 0);
-    TS_TRY(run_task(d, stream, t));
+    TS_TRY(run_task(d, stream, t, first + kFftRank >= n ? args.doubles[0] : 1));
     in = out;
   }
-  return scale_result(d, stream, out, args.doubles[0]);
+  return n == 0 ? scale_result(d, stream, out, args.doubles[0]) : ok();
 }
 
 Status run_r2c(Device& d, CUstream stream, const KernelArgs& args) {
   const KernelTensor& out = args.outputs[0];
   if (out.numel == 0) return ok();
-  TS_TRY(run_task(d, stream, task_of(args.inputs[0], out, args.ints, 1, true)));
-  return scale_result(d, stream, out, args.doubles[0]);
+  return run_task(d, stream, task_of(args.inputs[0], out, args.ints, 1, true), args.doubles[0]);
 }
 
 Status run_c2r(Device& d, CUstream stream, const KernelArgs& args) {
@@ -281,8 +357,7 @@ Status run_c2r(Device& d, CUstream stream, const KernelArgs& args) {
   // What lies beyond half of the result is not read.
   for (Axis* a = t.axes; a != t.axes + 1; ++a) a->in_size = a->out_size / 2 + 1;
   t.spoils_input = true;
-  TS_TRY(run_task(d, stream, t));
-  return scale_result(d, stream, out, args.doubles[0]);
+  return run_task(d, stream, t, args.doubles[0]);
 }
 
 TS_CUDA_KERNEL("fft_c2c", run_c2c)

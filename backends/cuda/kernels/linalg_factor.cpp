@@ -81,15 +81,11 @@ Status ldl_as(const Linalg<T>& l) {
   return clear();
 }
 
-// outputs: reflectors and R, tau
+}  // namespace
+
 template <class T>
-Status geqrf_as(const Linalg<T>& l) {
-  const KernelTensor& in = l.args.inputs[0];
-  const int64_t batch = in.sizes[0];
-  const int m = to_int(in.sizes[1]), n = to_int(in.sizes[2]), k = std::min(m, n);
-  T* tau = static_cast<T*>(l.args.outputs[1].data);
-  Columns<T> a;
-  TS_TRY(copied(l, in, l.args.outputs[0].data, &a));
+Status factor_qr(const Linalg<T>& l, int m, int n, int64_t batch, Columns<T> a, T* tau) {
+  const int k = std::min(m, n);
   if (batch >= std::max(2, m / 16) && m <= 256) {
     Pointers<T> of_a(l), of_tau(l);
     TS_TRY(of_a.fill(l, a.data, a.stride, batch));
@@ -109,6 +105,24 @@ Status geqrf_as(const Linalg<T>& l) {
     TS_TRY(l.check(
         l.t.geqrf(l.solver, m, n, a.at(i), a.ld, tau + i * k, work.get(), size, info.get())));
   return ok();
+}
+template Status factor_qr(const Linalg<float>&, int, int, int64_t, Columns<float>, float*);
+template Status factor_qr(const Linalg<double>&, int, int, int64_t, Columns<double>, double*);
+template Status factor_qr(const Linalg<cuComplex>&, int, int, int64_t, Columns<cuComplex>,
+                          cuComplex*);
+template Status factor_qr(const Linalg<cuDoubleComplex>&, int, int, int64_t,
+                          Columns<cuDoubleComplex>, cuDoubleComplex*);
+
+namespace {
+
+// outputs: reflectors and R, tau
+template <class T>
+Status geqrf_as(const Linalg<T>& l) {
+  const KernelTensor& in = l.args.inputs[0];
+  Columns<T> a;
+  TS_TRY(copied(l, in, l.args.outputs[0].data, &a));
+  return factor_qr(l, to_int(in.sizes[1]), to_int(in.sizes[2]), in.sizes[0], a,
+                   static_cast<T*>(l.args.outputs[1].data));
 }
 
 // A batch of vectors, dense: where it lies or copied.
@@ -130,6 +144,15 @@ Status orgqr_as(const Linalg<T>& l) {
   const int64_t batch = in.sizes[0];
   const int m = to_int(in.sizes[1]), n = to_int(in.sizes[2]), k = to_int(tau.sizes[1]);
   if (k == 0) return write_identity(l.d, l.stream, l.dtype(), l.args.outputs[0].data, batch, m, n);
+  if (are_small(batch, m)) {
+    Room<T> room(l);
+    Columns<T> v;
+    TS_TRY(as_columns(l, in, &room, &v));
+    const Reflectors q{v.data, tau.data,       batch,         m, k, v.stride,
+                       v.ld,   tau.strides[0], tau.strides[1]};
+    return reflect(l.d, l.stream, l.dtype(), q,
+                   {l.args.outputs[0].data, n, int64_t{m} * n, m, 1, false, true}, false);
+  }
   Columns<T> a;
   TS_TRY(copied(l, in, l.args.outputs[0].data, &a));
   Room<T> rows(l), work(l);
@@ -159,6 +182,14 @@ Status ormqr_as(const Linalg<T>& l) {
   Columns<T> a, c;
   TS_TRY(as_columns(l, in, &reflectors, &a));
   TS_TRY(copied(l, other, l.args.outputs[0].data, &c));
+  const bool left = side == CUBLAS_SIDE_LEFT;
+  if (are_small(other.sizes[0], left ? m : n)) {
+    const Reflectors q{a.data,   tau.data, other.sizes[0], left ? m : n,  k,
+                       a.stride, a.ld,     tau.strides[0], tau.strides[1]};
+    return reflect(l.d, l.stream, l.dtype(), q,
+                   {c.data, left ? n : m, c.stride, left ? c.ld : 1, left ? 1 : c.ld, !left},
+                   op != CUBLAS_OP_N);
+  }
   const T* t = nullptr;
   TS_TRY(as_rows(l, tau, &rows, &t));
   int size = 0;

@@ -167,7 +167,7 @@ Status lstsq_as(const Linalg<T>& l) {
     return fail(Code::kUnsupported, "linalg.lstsq: only the driver gels is implemented for CUDA");
   int* info = static_cast<int*>(l.args.outputs[3].data);
   // [most, least] by columns, so that QR has more rows than columns.
-  Room<T> matrices(l), taus(l), work(l);
+  Room<T> matrices(l), taus(l);
   TS_TRY(matrices.take(in.numel));
   TS_TRY(taus.take(batch * least));
   Columns<T> a{matrices.get(), int64_t{most} * least, ld};
@@ -181,19 +181,20 @@ Status lstsq_as(const Linalg<T>& l) {
                                        static_cast<size_t>(batch * x.stride) * sizeof(T), l.stream),
               "clearing a solution"));
   TS_TRY(copy_columns(l.d, l.stream, right, x.data, ld));
+  TS_TRY(factor_qr(l, most, least, batch, a, taus.get()));
   const cublasOperation_t op = m >= n ? adjoint<T>() : CUBLAS_OP_N;
-  int size = 0, other = 0;
-  TS_TRY(l.check(l.t.geqrf_size(l.solver, most, least, a.data, a.ld, &size)));
-  TS_TRY(l.check(l.t.ormqr_size(l.solver, CUBLAS_SIDE_LEFT, op, most, k, least, a.data, a.ld,
-                                taus.get(), x.data, x.ld, &other)));
-  size = std::max(size, other);
-  Room<int> ignored(l);
-  TS_TRY(work.take(size));
-  TS_TRY(ignored.take(1));
-  for (int64_t i = 0; i < batch; ++i)
-    TS_TRY(l.check(l.t.geqrf(l.solver, most, least, a.at(i), a.ld, taus.get() + i * least,
-                             work.get(), size, ignored.get())));
   auto rotate = [&]() -> Status {
+    if (are_small(batch, most))
+      return reflect(l.d, l.stream, l.dtype(),
+                     {a.data, taus.get(), batch, most, least, a.stride, a.ld, least, 1},
+                     {x.data, k, x.stride, x.ld, 1}, op != CUBLAS_OP_N);
+    int size = 0;
+    TS_TRY(l.check(l.t.ormqr_size(l.solver, CUBLAS_SIDE_LEFT, op, most, k, least, a.data, a.ld,
+                                  taus.get(), x.data, x.ld, &size)));
+    Room<T> work(l);
+    Room<int> ignored(l);
+    TS_TRY(work.take(size));
+    TS_TRY(ignored.take(1));
     for (int64_t i = 0; i < batch; ++i)
       TS_TRY(l.check(l.t.ormqr(l.solver, CUBLAS_SIDE_LEFT, op, most, k, least, a.at(i), a.ld,
                                taus.get() + i * least, x.at(i), x.ld, work.get(), size,

@@ -200,8 +200,8 @@ cufftResult cufftXtMakePlanMany(cufftHandle h, int rank, long long* n, long long
                                 cudaDataType output, long long batch, size_t* work,
                                 cudaDataType computed) {
   Plan* p = find(h);
-  if (!p || rank < 1 || rank > 3 || batch < 1 || istride < 1 || ostride < 1 ||
-      (batch > 1 && (idist < 1 || odist < 1)) || (computed != CUDA_C_32F && computed != CUDA_C_64F))
+  if (!p || rank < 1 || rank > 3 || batch < 1 || istride < 1 || ostride < 1 || idist < 1 ||
+      odist < 1 || (computed != CUDA_C_32F && computed != CUDA_C_64F))
     return CUFFT_INVALID_VALUE;
   p->rank = rank;
   p->batch = batch;
