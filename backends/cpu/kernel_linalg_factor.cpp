@@ -31,9 +31,11 @@ Status cholesky_as(const KernelArgs& args, const Lapack<T>& l) {
   });
 }
 
-// outputs: factors, pivots, info
+// outputs: factors, pivots, info; ints: with exchanges of rows
 template <class T>
 Status lu_as(const KernelArgs& args, const Lapack<T>& l) {
+  if (args.num_ints > 0 && args.ints[0] == 0)
+    return fail(Code::kUnsupported, "LU without pivoting is not implemented by LAPACK");
   const KernelTensor& in = args.inputs[0];
   const int m = to_int(in.sizes[1]), n = to_int(in.sizes[2]), ld = ld_of(m), k = std::min(m, n);
   int* pivots = static_cast<int*>(args.outputs[1].data);

@@ -160,6 +160,12 @@ extern "C" __global__ void __launch_bounds__(256) linalg_zeros(const __grid_cons
   }
 })"};
 
+constexpr TextKernel kRows{"linalg_rows", R"(
+struct Params { int* to; int64_t total, n; };
+extern "C" __global__ void __launch_bounds__(256) linalg_rows(const __grid_constant__ Params p) {
+  for (int64_t i = thread(); i < p.total; i += threads()) p.to[i] = (int)(i % p.n) + 1;
+})"};
+
 constexpr TextKernel kInfinite{"linalg_infinite", R"(
 struct Params { const T::S* x; int* info; int64_t n, total; int code; };
 extern "C" __global__ void __launch_bounds__(256) linalg_infinite(const __grid_constant__ Params p) {
@@ -177,6 +183,14 @@ Status write_pointers(Device& d, CUstream stream, const void* data, int64_t byte
     int64_t bytes, n;
   } p{to, data, bytes, batch};
   return launch_text(d, stream, kPointers, {}, {fill_blocks(d, batch), 256}, &p);
+}
+
+Status count_rows(Device& d, CUstream stream, int* to, int64_t batch, int64_t n) {
+  struct {
+    int* to;
+    int64_t total, n;
+  } p{to, batch * n, n};
+  return launch_text(d, stream, kRows, {}, {fill_blocks(d, p.total), 256}, &p);
 }
 
 Status copy_columns(Device& d, CUstream stream, const KernelTensor& from, void* to, int64_t ld) {

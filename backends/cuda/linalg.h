@@ -93,6 +93,8 @@ Status find_zeros(Device& d, CUstream stream, DType dtype, const void* data, int
 // info[i] becomes `code` where one of the n numbers of matrix i is not finite.
 Status find_infinite(Device& d, CUstream stream, DType dtype, const void* data, int64_t batch,
                      int64_t n, int* info, int code);
+// 1, 2, ... n for each matrix.
+Status count_rows(Device& d, CUstream stream, int* to, int64_t batch, int64_t n);
 // The addresses of a batch's matrices, in device memory.
 Status write_pointers(Device& d, CUstream stream, const void* data, int64_t bytes, int64_t batch,
                       void* to);

@@ -1,6 +1,7 @@
 """Factors, solutions and spectra on the device: each by what defines it, and against the CPU's."""
 
 import pytest
+from conftest import KIND
 
 import tessera as torch
 
@@ -71,6 +72,23 @@ def test_lu(device, dtype):
         if not dtype.is_complex:  # what the largest of complex numbers is, libraries do not agree
             close(got[0], expected[0])
             assert torch.equal(got[1].cpu(), expected[1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lu_without_pivots(accelerator, dtype):
+    if KIND != "cuda":
+        pytest.skip("LAPACK always exchanges rows")
+    for a in square(dtype):
+        b = a.to(accelerator)
+        p, low, up = torch.linalg.lu(b, pivot=False)
+        assert p.shape == (0,)
+        close(low @ up, b)
+        lu, pivots = torch.linalg.lu_factor(b, pivot=False)
+        assert (
+            pivots[..., :].tolist()
+            == torch.arange(1, a.shape[-1] + 1).expand(*a.shape[:-1]).tolist()
+        )
+        close(torch.linalg.lu_solve(lu, pivots, b @ b), b)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

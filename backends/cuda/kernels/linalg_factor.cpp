@@ -31,7 +31,7 @@ Status cholesky_as(const Linalg<T>& l) {
   return fill_triangle(l.d, l.stream, l.dtype(), a.data, batch, n, !upper, Fill::kZero);
 }
 
-// outputs: factors, pivots, info
+// outputs: factors, pivots, info; ints: with exchanges of rows
 template <class T>
 Status lu_as(const Linalg<T>& l) {
   const KernelTensor& in = l.args.inputs[0];
@@ -39,6 +39,12 @@ Status lu_as(const Linalg<T>& l) {
   const int m = to_int(in.sizes[1]), n = to_int(in.sizes[2]), k = std::min(m, n);
   int* pivots = static_cast<int*>(l.args.outputs[1].data);
   int* info = static_cast<int*>(l.args.outputs[2].data);
+  const bool exchanges = l.args.num_ints == 0 || l.args.ints[0] != 0;
+  if (!exchanges) {
+    // Each row with itself; the routines are given no place for them.
+    TS_TRY(count_rows(l.d, l.stream, pivots, batch, k));
+    pivots = nullptr;
+  }
   Columns<T> a;
   TS_TRY(copied(l, in, l.args.outputs[0].data, &a));
   if (batch > 1 && m == n && n <= 256) {
@@ -51,7 +57,8 @@ Status lu_as(const Linalg<T>& l) {
   Room<T> work(l);
   TS_TRY(work.take(size));
   for (int64_t i = 0; i < batch; ++i)
-    TS_TRY(l.check(l.t.getrf(l.solver, m, n, a.at(i), a.ld, work.get(), pivots + i * k, info + i)));
+    TS_TRY(l.check(l.t.getrf(l.solver, m, n, a.at(i), a.ld, work.get(),
+                             exchanges ? pivots + i * k : nullptr, info + i)));
   return ok();
 }
 

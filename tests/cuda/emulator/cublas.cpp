@@ -58,7 +58,7 @@ template <class T>
 cublasStatus_t getrf_batched(cublasHandle_t h, int n, T* const* a, int lda, int* pivots, int* info,
                              int batch) {
   if (!list_on_device(a, batch) ||
-      !on_device(pivots, sizeof(int) * static_cast<size_t>(n * batch)) ||
+      (pivots && !on_device(pivots, sizeof(int) * static_cast<size_t>(n * batch))) ||
       !on_device(info, sizeof(int) * static_cast<size_t>(batch)))
     return CUBLAS_STATUS_INVALID_VALUE;
   return queued(enqueue_checked(
@@ -67,7 +67,10 @@ cublasStatus_t getrf_batched(cublasHandle_t h, int n, T* const* a, int lda, int*
         for (int i = 0; i < batch; ++i) {
           if (!matrix_on_device(a[i], n, n, lda)) return false;
           OnHost<T> x(a[i], n, n, lda);
-          lapack<T>("getrf", &n, &n, x.get(), &lda, pivots + i * n, info + i);
+          if (pivots)
+            lapack<T>("getrf", &n, &n, x.get(), &lda, pivots + i * n, info + i);
+          else
+            getrf_without_exchanges<T>(n, n, x.get(), lda, info + i);
         }
         return true;
       },

@@ -70,14 +70,18 @@ template <class T>
 cusolverStatus_t getrf(cusolverDnHandle_t h, int m, int n, T* a, int lda, T* work, int* pivots,
                        int* info) {
   const int size = size_for<T>(m, n);
-  return queue(h,
-               matrix_on_device(a, m, n, lda) && has_work(work, size, m, n) && has_info(info) &&
-                   on_device(pivots, sizeof(int) * static_cast<size_t>(std::min(m, n))),
-               [=] {
-                 spoil(work, size);
-                 OnHost<T> x(a, m, n, lda);
-                 lapack<T>("getrf", &m, &n, x.get(), &lda, pivots, info);
-               });
+  return queue(
+      h,
+      matrix_on_device(a, m, n, lda) && has_work(work, size, m, n) && has_info(info) &&
+          (!pivots || on_device(pivots, sizeof(int) * static_cast<size_t>(std::min(m, n)))),
+      [=] {
+        spoil(work, size);
+        OnHost<T> x(a, m, n, lda);
+        if (pivots)
+          lapack<T>("getrf", &m, &n, x.get(), &lda, pivots, info);
+        else
+          getrf_without_exchanges<T>(m, n, x.get(), lda, info);
+      });
 }
 
 template <class T>

@@ -118,6 +118,22 @@ inline bool enqueue_checked(void* stream, std::function<bool()> work, const char
   return emulator_enqueue(stream, &f) == 0;
 }
 
+// L and U over a, without exchanges.
+template <class T>
+void getrf_without_exchanges(int m, int n, T* a, int lda, int* info) {
+  *info = 0;
+  for (int k = 0; k < std::min(m, n); ++k) {
+    const T pivot = a[k * lda + k];
+    if (pivot == T(0)) {
+      if (*info == 0) *info = k + 1;
+      continue;
+    }
+    for (int r = k + 1; r < m; ++r) a[k * lda + r] /= pivot;
+    for (int c = k + 1; c < n; ++c)
+      for (int r = k + 1; r < m; ++r) a[c * lda + r] -= a[k * lda + r] * a[c * lda + k];
+  }
+}
+
 // cuComplex and std::complex are the same two numbers.
 inline float* as_host(float* p) { return p; }
 inline double* as_host(double* p) { return p; }

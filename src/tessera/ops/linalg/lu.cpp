@@ -80,7 +80,8 @@ TS_OP({
       TensorBase info = op::zeros(batch.span(), DType::kInt32, a.device());
       if (a.numel() > 0) {
         TensorBase outs[] = {flat_columns(lu), pivots, info}, in = as_batch(a);
-        launch("lu_factor", outs, {&in, 1});
+        const int64_t exchanges = c.flag(1);
+        launch("lu_factor", outs, {&in, 1}, {&exchanges, 1});
       }
       if (c.flag(2)) check_info(info, Failed::kLu, "torch.linalg.lu_factor_ex");
       return std::vector<TensorBase>{lu, pivots, info};
@@ -186,8 +187,10 @@ TS_OP({
       const TensorBase& a = c.tensor(0);
       Outputs f = op::linalg_lu_factor_ex(detached(a), c.flag(1), false);
       Outputs lu = op::_linalg_lu(a, f[0], f[1]);
-      return std::vector<TensorBase>{op::_permutation_matrix(f[1], a.size(-2), a.dtype()), lu[0],
-                                     lu[1]};
+      // Without exchanges there is no P, as PyTorch has it.
+      TensorBase p = c.flag(1) ? op::_permutation_matrix(f[1], a.size(-2), a.dtype())
+                               : new_empty({0}, a.dtype(), a.device());
+      return std::vector<TensorBase>{p, lu[0], lu[1]};
     },
     .samples = {{"T(3, 3, dtype='float64')"}, {"T(4, 2, dtype='float64')"}},
 });
