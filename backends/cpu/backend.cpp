@@ -152,6 +152,20 @@ void compile_stats(int64_t* compiled, int64_t* from_cache) {
 Status group(Exec exec, const GroupProgram* program) { return run_group(exec, program); }
 Status reduce(Exec exec, const ReduceProgram* program) { return run_reduce(exec, program); }
 
+Status page_size(int, size_t*) { return {Code::kUnsupported, "the cpu backend maps no pages"}; }
+Status monitor(int, DeviceMonitor*) {
+  return {Code::kUnsupported, "the cpu backend does not watch the processor"};
+}
+Status priority_range(int, int* least, int* greatest) {
+  *least = *greatest = 0;
+  return {};
+}
+Status can_access_peer(int, int, bool* out) {
+  *out = true;
+  return {};
+}
+void use_services(const HostServices*) {}
+
 constexpr Backend kBackend = {
     .abi = kBackendAbi,
     .name = "cpu",
@@ -160,8 +174,10 @@ constexpr Backend kBackend = {
     .memory_info = memory_info,
     .allocate = allocate,
     .deallocate = deallocate,
+    .page_size = page_size,
     .host_allocate = host_allocate,
     .host_deallocate = host_deallocate,
+    .priority_range = priority_range,
     .stream_create = stream_create,
     .stream_destroy = stream_nothing,
     .stream_query = stream_nothing,
@@ -180,6 +196,9 @@ constexpr Backend kBackend = {
     .run_reduce = reduce,
     .run_kernel = run_kernel,
     .has_kernel = has_kernel,
+    .monitor = monitor,
+    .can_access_peer = can_access_peer,
+    .use_services = use_services,
     .compile_stats = compile_stats,
 };
 
@@ -187,6 +206,6 @@ constexpr Backend kBackend = {
 
 }  // namespace tessera::cpu
 
-extern "C" __attribute__((visibility("default"))) const tessera::Backend* tessera_backend_v1() {
+extern "C" __attribute__((visibility("default"))) const tessera::Backend* tessera_backend_v2() {
   return &tessera::cpu::kBackend;
 }

@@ -8,6 +8,8 @@
 #include "copy.h"
 #include "group.h"
 #include "kernels.h"
+#include "monitor.h"
+#include "pages.h"
 #include "reduce.h"
 
 namespace tessera::cuda {
@@ -58,11 +60,35 @@ Status device_props(int device, DeviceProps* out) {
     TS_TRY(check(d, cu.cuDeviceGetName(out->name, sizeof out->name, d.device), "device_props"));
     size_t total = 0;
     TS_TRY(check(d, cu.cuDeviceTotalMem(&total, d.device), "device_props"));
+    auto attribute = [&](CUdevice_attribute a) {
+      int v = 0;
+      cu.cuDeviceGetAttribute(&v, a, d.device);
+      return v;
+    };
     out->major = d.arch / 10;
     out->minor = d.arch % 10;
     out->total_memory = static_cast<int64_t>(total);
     out->multiprocessors = d.multiprocessors;
     out->warp_size = 32;
+    out->integrated = attribute(CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0;
+    out->threads_per_block = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    out->threads_per_multiprocessor = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+    out->registers_per_multiprocessor =
+        attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
+    out->shared_per_block = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    out->shared_per_block_optin = d.max_shared;
+    out->shared_per_multiprocessor =
+        attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+    out->l2_cache = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+    out->clock_khz = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+    out->memory_clock_khz = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+    out->memory_bus_bits = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+    out->pci_domain = attribute(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
+    out->pci_bus = attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+    out->pci_device = attribute(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+    CUuuid id{};
+    cu.cuDeviceGetUuid(&id, d.device);
+    std::memcpy(out->uuid, id.bytes, sizeof out->uuid);
     return ok();
   });
 }
@@ -92,6 +118,31 @@ Status deallocate(int device, void* p) {
   });
 }
 
+Status page_size(int device, size_t* out) {
+  return with(device, [&](Device& d) { return page_size_on(d, out); });
+}
+Status reserve_addresses(int device, size_t bytes, void** out) {
+  return with(device, [&](Device& d) { return reserve_addresses_on(d, bytes, out); });
+}
+Status release_addresses(int device, void* p, size_t bytes) {
+  return with(device, [&](Device& d) { return release_addresses_on(d, p, bytes); });
+}
+Status create_pages(int device, size_t bytes, PageHandle* out) {
+  return with(device, [&](Device& d) { return create_pages_on(d, bytes, out); });
+}
+Status destroy_pages(int device, PageHandle pages, size_t) {
+  return with(device, [&](Device& d) { return destroy_pages_on(d, pages); });
+}
+Status map_pages(int device, void* at, PageHandle pages, size_t bytes) {
+  return with(device, [&](Device& d) { return map_pages_on(d, at, pages, bytes); });
+}
+Status enable_pages(int device, void* at, size_t bytes) {
+  return with(device, [&](Device& d) { return enable_pages_on(d, at, bytes); });
+}
+Status unmap_pages(int device, void* at, size_t bytes) {
+  return with(device, [&](Device& d) { return unmap_pages_on(d, at, bytes); });
+}
+
 // Page-locked for every device; any context will do to ask for it.
 Status host_allocate(size_t bytes, void** out) {
   return with(0, [&](Device& d) {
@@ -104,6 +155,12 @@ Status host_allocate(size_t bytes, void** out) {
 
 Status host_deallocate(void* p) {
   return with(0, [&](Device& d) { return check(d, driver().cuMemFreeHost(p), "host_deallocate"); });
+}
+
+Status priority_range(int device, int* least, int* greatest) {
+  return with(device, [&](Device& d) {
+    return check(d, driver().cuCtxGetStreamPriorityRange(least, greatest), "priority_range");
+  });
 }
 
 Status stream_create(int device, int priority, StreamHandle* out) {
@@ -239,22 +296,73 @@ Status run_kernel(Exec exec, const char* name, const KernelArgs* args) {
 
 bool has_kernel(const char* name) { return find_named_kernel(name) != nullptr; }
 
+Status monitor(int device, DeviceMonitor* out) {
+  return with(device, [&](Device& d) { return monitor_on(d, out); });
+}
+
+Status can_access_peer(int device, int peer, bool* out) {
+  return with(device, [&](Device& d) {
+    CUdevice other = 0;
+    int reaches = 0;
+    TS_TRY(check(d, driver().cuDeviceGet(&other, peer), "can_access_peer"));
+    TS_TRY(check(d, driver().cuDeviceCanAccessPeer(&reaches, d.device, other), "can_access_peer"));
+    *out = reaches != 0;
+    return ok();
+  });
+}
+
+void use_services(const HostServices* given) { services.store(given, std::memory_order_release); }
+
 void compile_stats(int64_t* compiled, int64_t* from_cache) {
   count_compilations(compiled, from_cache);
 }
 
 constexpr Backend kBackend = {
-    kBackendAbi,       "cuda",       device_count,       device_props,       memory_info,
-    allocate,          deallocate,   host_allocate,      host_deallocate,    stream_create,
-    stream_destroy,    stream_query, stream_synchronize, device_synchronize, event_create,
-    event_destroy,     event_record, event_query,        event_synchronize,  event_elapsed_ms,
-    stream_wait_event, copy,         copy_peer,          run_group,          run_reduce,
-    run_kernel,        has_kernel,   compile_stats,
+    .abi = kBackendAbi,
+    .name = "cuda",
+    .device_count = device_count,
+    .device_props = device_props,
+    .memory_info = memory_info,
+    .allocate = allocate,
+    .deallocate = deallocate,
+    .page_size = page_size,
+    .reserve_addresses = reserve_addresses,
+    .release_addresses = release_addresses,
+    .create_pages = create_pages,
+    .destroy_pages = destroy_pages,
+    .map_pages = map_pages,
+    .enable_pages = enable_pages,
+    .unmap_pages = unmap_pages,
+    .host_allocate = host_allocate,
+    .host_deallocate = host_deallocate,
+    .priority_range = priority_range,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_query = stream_query,
+    .stream_synchronize = stream_synchronize,
+    .device_synchronize = device_synchronize,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_query = event_query,
+    .event_synchronize = event_synchronize,
+    .event_elapsed_ms = event_elapsed_ms,
+    .stream_wait_event = stream_wait_event,
+    .copy = copy,
+    .copy_peer = copy_peer,
+    .run_group = run_group,
+    .run_reduce = run_reduce,
+    .run_kernel = run_kernel,
+    .has_kernel = has_kernel,
+    .monitor = monitor,
+    .can_access_peer = can_access_peer,
+    .use_services = use_services,
+    .compile_stats = compile_stats,
 };
 
 }  // namespace
 }  // namespace tessera::cuda
 
-extern "C" __attribute__((visibility("default"))) const tessera::Backend* tessera_backend_v1() {
+extern "C" __attribute__((visibility("default"))) const tessera::Backend* tessera_backend_v2() {
   return &tessera::cuda::kBackend;
 }

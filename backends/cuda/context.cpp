@@ -47,15 +47,9 @@ Status initialise(Device& d) {
            attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   d.multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   d.max_shared = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  d.has_pools = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0;
-  if (d.has_pools) {
-    // Keep what scratch has used once: otherwise every synchronisation gives it back to the driver
-    // and the next use pays for a fresh mapping.
-    CUmemoryPool pool;
-    cuuint64_t keep = 64u << 20;
-    if (cu.cuDeviceGetDefaultMemPool(&pool, d.device) == CUDA_SUCCESS)
-      cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
-  }
+  d.has_pages = attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0;
+  d.can_share_pages =
+      attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;
   TS_TRY(check(d, cu.cuStreamCreateWithPriority(&d.default_stream, CU_STREAM_NON_BLOCKING, 0),
                "creating the default stream"));
   void* slot = nullptr;
@@ -96,6 +90,8 @@ Status first_use(int ordinal, Device** out) {
 
 }  // namespace
 
+std::atomic<const HostServices*> services{nullptr};
+
 Status acquire(int ordinal, Device** out) {
   Device* d = ordinal >= 0 && ordinal < kMaxDevices
                   ? g_devices[ordinal].load(std::memory_order_acquire)
@@ -135,21 +131,14 @@ Status failed(Device& d, CUresult r, const char* what) {
 }
 
 Status Scratch::take(size_t bytes) {
-  const DriverApi& cu = driver();
-  CUresult r = device_.has_pools ? cu.cuMemAllocAsync(&address_, bytes, stream_)
-                                 : cu.cuMemAlloc(&address_, bytes);
-  return check(device_, r, "allocating scratch memory");
+  const HostServices* host = services.load(std::memory_order_acquire);
+  if (!host) return fail(Code::kFailed, "the backend was given no allocator");
+  StreamHandle stream = stream_ == device_.default_stream ? nullptr : stream_;
+  return host->allocate(device_.ordinal, bytes, stream, &address_, &handle_);
 }
 
 Scratch::~Scratch() {
-  if (!address_) return;
-  const DriverApi& cu = driver();
-  if (device_.has_pools) {
-    cu.cuMemFreeAsync(address_, stream_);
-  } else {
-    cu.cuStreamSynchronize(stream_);
-    cu.cuMemFree(address_);
-  }
+  if (handle_) services.load(std::memory_order_acquire)->release(handle_);
 }
 
 }  // namespace tessera::cuda

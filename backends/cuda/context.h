@@ -18,8 +18,9 @@ struct Device {
   CUstream default_stream = nullptr;
   int arch = 0;  // 90 for compute capability 9.0
   int multiprocessors = 0;
-  int max_shared = 0;  // bytes a block may ask for
-  bool has_pools = false;
+  int max_shared = 0;            // bytes a block may ask for
+  bool has_pages = false;        // virtual memory management
+  bool can_share_pages = false;  // ... with another process
   ErrorSlot* slot = nullptr;
   CUdeviceptr slot_on_device = 0;
   // The first cause that made the device unusable; null while it is well.
@@ -43,7 +44,11 @@ inline Status check(Device& d, CUresult r, const char* what) {
 // After the device's work has been waited for: what its kernels reported, once.
 Status take_data_error(Device& d);
 
-// Device memory ordered on a stream: taken and given back without waiting for the device.
+// The core's services, once it has handed them over.
+extern std::atomic<const HostServices*> services;
+
+// Device memory from the core's allocator, ordered on a stream: taken and given back without
+// waiting for the device.
 class Scratch {
  public:
   Scratch(Device& d, CUstream stream) : device_(d), stream_(stream) {}
@@ -51,12 +56,17 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch();
   Status take(size_t bytes);
-  CUdeviceptr address() const { return address_; }
+  CUdeviceptr address() const { return reinterpret_cast<CUdeviceptr>(address_); }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(address_);
+  }
 
  private:
   Device& device_;
   CUstream stream_;
-  CUdeviceptr address_ = 0;
+  void* address_ = nullptr;
+  void* handle_ = nullptr;
 };
 
 }  // namespace tessera::cuda

@@ -22,14 +22,10 @@
   X(cuMemGetInfo)                   \
   X(cuMemAlloc)                     \
   X(cuMemFree)                      \
-  X(cuMemAllocAsync)                \
-  X(cuMemFreeAsync)                 \
   X(cuMemHostAlloc)                 \
   X(cuMemFreeHost)                  \
   X(cuMemHostGetDevicePointer)      \
   X(cuPointerGetAttribute)          \
-  X(cuDeviceGetDefaultMemPool)      \
-  X(cuMemPoolSetAttribute)          \
   X(cuStreamCreateWithPriority)     \
   X(cuStreamDestroy)                \
   X(cuStreamQuery)                  \
@@ -48,7 +44,19 @@
   X(cuModuleLoadData)               \
   X(cuModuleGetFunction)            \
   X(cuFuncSetAttribute)             \
-  X(cuLaunchKernel)
+  X(cuLaunchKernel)                 \
+  X(cuDeviceGetUuid)                \
+  X(cuDeviceCanAccessPeer)          \
+  X(cuCtxEnablePeerAccess)          \
+  X(cuCtxGetStreamPriorityRange)    \
+  X(cuMemGetAllocationGranularity)  \
+  X(cuMemAddressReserve)            \
+  X(cuMemAddressFree)               \
+  X(cuMemCreate)                    \
+  X(cuMemRelease)                   \
+  X(cuMemMap)                       \
+  X(cuMemUnmap)                     \
+  X(cuMemSetAccess)
 // clang-format on
 
 namespace tessera::cuda {

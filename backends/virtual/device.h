@@ -11,6 +11,8 @@
 
 namespace tessera::vgpu {
 
+inline constexpr size_t kDevicePage = size_t{2} << 20;
+
 class Device {
  public:
   Device(int index, const Config& config) : index_(index), config_(config) {}
@@ -22,6 +24,12 @@ class Device {
   int64_t used() const { return used_.load(std::memory_order_relaxed); }
   Status allocate(size_t bytes, void** out);
   Status deallocate(void* p);
+  Status reserve_addresses(size_t bytes, void** out);
+  Status release_addresses(void* p, size_t bytes);
+  Status create_pages(size_t bytes, PageHandle* out);
+  Status destroy_pages(PageHandle pages, size_t bytes);
+  Status map_pages(void* at, PageHandle pages, size_t bytes);
+  Status unmap_pages(void* at, size_t bytes);
   // Where the bytes of a device address are. The address itself, except under
   // TESSERA_VIRTUAL_PROTECT: there the host cannot touch device addresses, and the bytes are
   // elsewhere; null then for what is not in this device's memory.
@@ -53,6 +61,9 @@ class Device {
   std::atomic<int64_t> used_{0};
   std::mutex memory_mutex_;
   std::map<char*, Region> regions_;
+  int file_ = -1;  // what pages are parts of
+  PageHandle next_page_ = 0;
+  std::multimap<size_t, PageHandle> idle_pages_;
 
   std::mutex streams_mutex_;
   std::vector<std::shared_ptr<Stream>> streams_;

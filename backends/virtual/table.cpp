@@ -1,4 +1,5 @@
 // The table of the virtual GPU, and the functions that are not about events, copies or launches.
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -26,6 +27,8 @@ Status device_props(int device, DeviceProps* out) {
     out->multiprocessors = static_cast<int>(std::thread::hardware_concurrency());
     out->warp_size = 32;
     out->is_virtual = true;
+    std::memcpy(out->uuid, "virtual-gpu", 11);
+    out->uuid[15] = static_cast<uint8_t>(device);
     return {};
   });
 }
@@ -46,12 +49,48 @@ Status deallocate(int device, void* p) {
   return on_device(device, [&](Device& d) { return d.deallocate(p); });
 }
 
+Status page_size(int device, size_t* out) {
+  return on_device(device, [&](Device&) -> Status {
+    *out = kDevicePage;
+    return {};
+  });
+}
+Status reserve_addresses(int device, size_t bytes, void** out) {
+  return on_device(device, [&](Device& d) { return d.reserve_addresses(bytes, out); });
+}
+Status release_addresses(int device, void* p, size_t bytes) {
+  return on_device(device, [&](Device& d) { return d.release_addresses(p, bytes); });
+}
+Status create_pages(int device, size_t bytes, PageHandle* out) {
+  return on_device(device, [&](Device& d) { return d.create_pages(bytes, out); });
+}
+Status destroy_pages(int device, PageHandle pages, size_t bytes) {
+  return on_device(device, [&](Device& d) { return d.destroy_pages(pages, bytes); });
+}
+Status map_pages(int device, void* at, PageHandle pages, size_t bytes) {
+  return on_device(device, [&](Device& d) { return d.map_pages(at, pages, bytes); });
+}
+Status enable_pages(int device, void*, size_t) {
+  return on_device(device, [&](Device&) -> Status { return {}; });
+}
+Status unmap_pages(int device, void* at, size_t bytes) {
+  return on_device(device, [&](Device& d) { return d.unmap_pages(at, bytes); });
+}
+
 Status host_allocate(size_t bytes, void** out) {
   return guarded([&] { return state().host_allocate(bytes, out); });
 }
 
 Status host_deallocate(void* p) {
   return guarded([&] { return state().host_deallocate(p); });
+}
+
+Status priority_range(int device, int* least, int* greatest) {
+  return on_device(device, [&](Device&) -> Status {
+    *least = 0;  // the workers are all alike
+    *greatest = -1;
+    return {};
+  });
 }
 
 Status stream_create(int device, int, StreamHandle* out) {
@@ -89,6 +128,33 @@ Status device_synchronize(int device) {
   });
 }
 
+// Busy while some stream has work: sampled over a hundredth of a second, as there is no counter.
+Status monitor(int device, DeviceMonitor* out) {
+  return on_device(device, [&](Device& d) -> Status {
+    *out = {-1, -1, -1, -1, -1, -1, -1, -1};
+    int busy = 0;
+    constexpr int kSamples = 20;
+    for (int i = 0; i < kSamples; ++i) {
+      bool works = false;
+      for (const auto& s : d.streams()) works |= !s->reached(s->submitted());
+      busy += works;
+      std::this_thread::sleep_for(std::chrono::microseconds(500));
+    }
+    out->busy_percent = busy * 100 / kSamples;
+    return {};
+  });
+}
+
+Status can_access_peer(int device, int peer, bool* out) {
+  return on_device(device, [&](Device&) -> Status {
+    if (peer < 0 || peer >= state().count()) return no_device(peer);
+    *out = true;
+    return {};
+  });
+}
+
+void use_services(const HostServices*) {}  // its kernels run on the host, with the host's memory
+
 void compile_stats(int64_t* compiled, int64_t* from_cache) { *compiled = *from_cache = 0; }
 
 constexpr Backend table = {
@@ -99,8 +165,17 @@ constexpr Backend table = {
     .memory_info = memory_info,
     .allocate = allocate,
     .deallocate = deallocate,
+    .page_size = page_size,
+    .reserve_addresses = reserve_addresses,
+    .release_addresses = release_addresses,
+    .create_pages = create_pages,
+    .destroy_pages = destroy_pages,
+    .map_pages = map_pages,
+    .enable_pages = enable_pages,
+    .unmap_pages = unmap_pages,
     .host_allocate = host_allocate,
     .host_deallocate = host_deallocate,
+    .priority_range = priority_range,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_query = stream_query,
@@ -119,12 +194,15 @@ constexpr Backend table = {
     .run_reduce = run_reduce,
     .run_kernel = run_kernel,
     .has_kernel = has_kernel,
+    .monitor = monitor,
+    .can_access_peer = can_access_peer,
+    .use_services = use_services,
     .compile_stats = compile_stats,
 };
 
 }  // namespace
 }  // namespace tessera::vgpu
 
-extern "C" __attribute__((visibility("default"))) const tessera::Backend* tessera_backend_v1() {
+extern "C" __attribute__((visibility("default"))) const tessera::Backend* tessera_backend_v2() {
   return &tessera::vgpu::table;
 }

@@ -113,9 +113,18 @@ void bind_cuda(nb::module_& m) {
         [](int d) { return memory::max_memory_allocated(resolve(d)); });
   m.def("_cuda_memory_reserved", [](int d) { return memory::memory_reserved(resolve(d)); });
   m.def("_cuda_max_memory_reserved", [](int d) { return memory::max_memory_reserved(resolve(d)); });
-  m.def("_cuda_memory_counts", [](int d) {
-    return nb::make_tuple(memory::num_alloc_retries(resolve(d)), memory::num_ooms(resolve(d)));
+  m.def("_cuda_memory_stats", [](int d) {
+    nb::dict out;
+    for (const memory::NamedCount& c : memory::stats(resolve(d))) out[c.name.c_str()] = c.value;
+    return out;
   });
+  m.def("_cuda_reset_accumulated", [](int d) { memory::reset_accumulated(resolve(d)); });
+  m.def("_cuda_memory_snapshot", [](int d) { return memory::snapshot(resolve(d)); });
+  m.def("_cuda_start_history", [](bool trace, int stacks, int64_t max_entries) {
+    memory::start_history(trace, static_cast<memory::StackOf>(stacks),
+                          static_cast<size_t>(max_entries));
+  });
+  m.def("_cuda_stop_history", [] { memory::stop_history(); });
   m.def("_cuda_reset_peak", [](int d) { memory::reset_peak(resolve(d)); });
   m.def("_cuda_empty_cache", &cuda::empty_cache);
   m.def("_cuda_set_memory_fraction",

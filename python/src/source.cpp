@@ -159,6 +159,31 @@ void release(void* code) {
   static_cast<Entry*>(code)->users.fetch_sub(1, std::memory_order_release);
 }
 
+// With the frames of the package: a snapshot shows them all.
+int capture_stack(void** codes, int32_t* at, int most) {
+  if (!PyGILState_Check()) return 0;
+  int n = 0;
+  for (Frame f = innermost(); f && n < most; f = caller(f)) {
+    Entry& e = entry_of(code_of(f));
+    e.users.fetch_add(1, std::memory_order_relaxed);
+    codes[n] = &e;
+    at[n++] = offset_in(f);
+  }
+  return n;
+}
+
+std::string name(void* code) {
+  const Entry& e = *static_cast<Entry*>(code);
+  if (!PyGILState_Check()) return "";
+#if PY_VERSION_HEX >= 0x030B0000
+  const char* text = PyUnicode_AsUTF8(e.code->co_qualname);
+#else
+  const char* text = PyUnicode_AsUTF8(e.code->co_name);
+#endif
+  if (!text) PyErr_Clear();
+  return text ? text : "";
+}
+
 std::string text(void* code, int32_t at, int32_t line) {
   const Entry& e = *static_cast<Entry*>(code);
   if (line < 0 && PyGILState_Check()) line = PyCode_Addr2Line(e.code, at);
@@ -217,7 +242,7 @@ bool drops_result_first() {
 
 void init_source(const char* folder) {
   package_folder() = folder;
-  source_hooks = {capture, release, text};
+  source_hooks = {capture, release, text, capture_stack, name};
 }
 
 }  // namespace tessera::python

@@ -51,7 +51,7 @@ _FILES = {
     "random": "get_rng_state get_rng_state_all set_rng_state set_rng_state_all initial_seed seed "
     "seed_all",
     "memory": "memory_cached max_memory_cached reset_max_memory_cached get_allocator_backend "
-    "reset_accumulated_memory_stats",
+    "reset_accumulated_memory_stats memory_stats_as_nested_dict memory_snapshot",
     "_info": "is_bf16_supported is_tf32_supported get_arch_list get_gencode_flags ipc_collect "
     "is_current_stream_capturing get_sync_debug_mode set_sync_debug_mode has_half has_magma "
     "_lazy_init _is_compiled",

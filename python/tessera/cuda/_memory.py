@@ -1,4 +1,6 @@
-"""Device memory: how much, and since when."""
+"""Device memory: how much, since when, and held by whom."""
+
+import collections
 
 from .. import _C
 from ._device import current_device, index_of
@@ -24,7 +26,13 @@ def reset_peak_memory_stats(device=None):
     _C._cuda_reset_peak(index_of(device))
 
 
-reset_max_memory_allocated = reset_peak_memory_stats
+def reset_accumulated_memory_stats(device=None):
+    _C._cuda_reset_accumulated(index_of(device))
+
+
+# Older names of the same.
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 
 
 def empty_cache():
@@ -44,23 +52,52 @@ def set_per_process_memory_fraction(fraction, device=None):
 
 
 def memory_stats(device=None):
-    index = index_of(device)
-    retries, ooms = _C._cuda_memory_counts(index)
-    return {
-        "allocated_bytes.all.current": _C._cuda_memory_allocated(index),
-        "allocated_bytes.all.peak": _C._cuda_max_memory_allocated(index),
-        "reserved_bytes.all.current": _C._cuda_memory_reserved(index),
-        "reserved_bytes.all.peak": _C._cuda_max_memory_reserved(index),
-        "num_alloc_retries": retries,
-        "num_ooms": ooms,
-    }
+    stats = _C._cuda_memory_stats(index_of(device))
+    return collections.OrderedDict(sorted(stats.items()))
 
 
-def _readable(size):
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(size) < 8192 or unit == "GiB":
-            return f"{int(size)} {unit}"
-        size /= 1024
+def memory_stats_as_nested_dict(device=None):
+    nested = {}
+    for name, value in memory_stats(device).items():
+        *path, last = name.split(".")
+        at = nested
+        for part in path:
+            at = at.setdefault(part, {})
+        at[last] = value
+    return nested
+
+
+def get_allocator_backend():
+    return "native"
+
+
+# ---- memory_summary ---------------------------------------------------------------------------
+
+_ROWS = (
+    ("Allocated memory", "allocated_bytes", True),
+    ("Active memory", "active_bytes", True),
+    ("Requested memory", "requested_bytes", True),
+    ("GPU reserved memory", "reserved_bytes", True),
+    ("Non-releasable memory", "inactive_split_bytes", True),
+    ("Allocations", "allocation", False),
+    ("Active allocs", "active", False),
+    ("GPU reserved segments", "segment", False),
+    ("Non-releasable allocs", "inactive_split", False),
+)
+_COLUMNS = ("current", "peak", "allocated", "freed")
+
+
+def _in_units(values, steps, names):
+    """All in the unit that suits the second of them, the peak."""
+    size, unit = values[1], 0
+    while size >= 768 * steps and unit + 1 < len(names):
+        size /= steps
+        unit += 1
+    return [f"{int(v // steps**unit):7d} {names[unit]:<4}" for v in values]
+
+
+def _line(text):
+    return f"|{text:<75}|"
 
 
 def memory_summary(device=None, abbreviated=False):
@@ -68,27 +105,43 @@ def memory_summary(device=None, abbreviated=False):
     index = index_of(device)
     index = current_device() if index < 0 else index
     stats = memory_stats(index)
-    free, total = mem_get_info(index)
-    rows = [
-        ("Metric", "Cur Usage", "Peak Usage"),
-        *(
-            (name, _readable(stats[f"{key}.current"]), _readable(stats[f"{key}.peak"]))
-            for name, key in (
-                ("Allocated memory", "allocated_bytes.all"),
-                ("GPU reserved memory", "reserved_bytes.all"),
-            )
-        ),
-        ("Free on the device", _readable(free), f"of {_readable(total)}"),
-    ]
-    rule = "|" + "=" * 59 + "|"
+    rule, thin = _line("=" * 75), _line("-" * 75)
     lines = [
         rule,
-        "|" + f"  CUDA memory summary, device ID {index}".ljust(59) + "|",
-        f"|  CUDA OOMs: {stats['num_ooms']:<12}|  cudaMalloc retries: "
-        f"{stats['num_alloc_retries']}".ljust(60)
-        + "|",
+        _line(f"                  PyTorch CUDA memory summary, device ID {index:<18d}"),
+        thin,
+        _line(
+            f"            CUDA OOMs: {stats['num_ooms']:<12d} |"
+            f"        cudaMalloc retries: {stats['num_alloc_retries']:<8d}"
+        ),
         rule,
+        "|        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  |",
     ]
-    for name, *values in rows:
-        lines.append(f"| {name:<21} |" + "|".join(f" {value:>15} " for value in values) + "|")
-    return "\n".join([*lines, rule, ""])
+    pools = (
+        [("all", "")]
+        if abbreviated
+        else [("all", ""), ("large_pool", "large pool"), ("small_pool", "small pool")]
+    )
+    for title, key, is_bytes in _ROWS:
+        lines.append(thin)
+        for pool, name in pools:
+            values = [stats[f"{key}.{pool}.{column}"] for column in _COLUMNS]
+            cells = (
+                _in_units(values, 1024, ("B", "KiB", "MiB", "GiB", "TiB"))
+                if is_bytes
+                else _in_units(values, 1000, ("", "K", "M"))
+            )
+            label = f" {title:<22}" if not name else f"       from {name:<11}"
+            lines.append("|" + label + "|" + "|".join(cells) + "|")
+    lines.append(thin)
+    for title, key in (
+        ("Oversize allocations", "oversize_allocations"),
+        ("Oversize GPU segments", "oversize_segments"),
+    ):
+        values = [stats[f"{key}.{column}"] for column in _COLUMNS]
+        lines.append(
+            "|" + f" {title:<22}|" + "|".join(_in_units(values, 1000, ("", "K", "M"))) + "|"
+        )
+        lines.append(thin)
+    lines[-1] = rule
+    return "\n".join(lines) + "\n"

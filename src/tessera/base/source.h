@@ -15,6 +15,10 @@ struct SourceHooks {
   void* (*capture)(bool want_line, int32_t* at, int32_t* line) = nullptr;
   void (*release)(void* code) = nullptr;
   std::string (*text)(void* code, int32_t at, int32_t line) = nullptr;
+  // The calls that led here, innermost first, at most `most`; how many. None without the host
+  // language's lock.
+  int (*capture_stack)(void** codes, int32_t* at, int most) = nullptr;
+  std::string (*name)(void* code) = nullptr;  // of the function
 };
 extern SourceHooks source_hooks;
 
@@ -39,7 +43,29 @@ class SourceRef {
     if (code_) source_hooks.release(code_);
   }
 
+  // Appends the calls that led here, innermost first.
+  template <class Stack>
+  static void capture_stack(Stack* out) {
+    constexpr int kMost = 64;
+    void* codes[kMost];
+    int32_t at[kMost];
+    const int n = source_hooks.capture_stack ? source_hooks.capture_stack(codes, at, kMost) : 0;
+    for (int i = 0; i < n; ++i) {
+      SourceRef r;
+      r.code_ = codes[i];
+      r.at_ = at[i];
+      out->push_back(std::move(r));
+    }
+  }
+
   explicit operator bool() const { return code_ != nullptr; }
+  bool same_place(const SourceRef& o) const { return code_ == o.code_ && at_ == o.at_; }
+  uint64_t place() const {
+    return reinterpret_cast<uintptr_t>(code_) * 0x9e3779b97f4a7c15u + static_cast<uint32_t>(at_);
+  }
+  std::string name() const {
+    return code_ && source_hooks.name ? source_hooks.name(code_) : std::string();
+  }
   // "train.py:12"; empty where nothing was captured.
   std::string text() const { return code_ ? source_hooks.text(code_, at_, line_) : std::string(); }
 

@@ -8,6 +8,7 @@
 #include "tessera/call/overlap.h"
 #include "tessera/call/pointwise.h"
 #include "tessera/driver/current.h"
+#include "tessera/memory/allocator.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/view.h"
@@ -162,6 +163,8 @@ void grow_storage(const TensorBase& t, size_t nbytes) {
   std::swap(s.owner, longer->owner);
   std::swap(s.release, longer->release);
   std::swap(s.nbytes, longer->nbytes);
+  memory::moved_to(s);
+  memory::moved_to(*longer);
 }
 
 Dims host_ints(const TensorBase& t) {

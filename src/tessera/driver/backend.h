@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-inline constexpr uint32_t kBackendAbi = 1;
+inline constexpr uint32_t kBackendAbi = 2;
 
 enum class Code : int32_t {
   kOk = 0,
@@ -32,6 +32,8 @@ struct Status {
 using StreamHandle = void*;
 using EventHandle = void*;
 
+using PageHandle = uint64_t;  // physical memory that can be mapped; opaque
+
 struct DeviceProps {
   char name[128];
   int major;  // compute capability; of the virtual GPU 0.0
@@ -40,6 +42,42 @@ struct DeviceProps {
   int multiprocessors;
   int warp_size;
   bool is_virtual;
+  bool integrated;
+  // 0 where the device has nothing of the kind.
+  int threads_per_block;
+  int threads_per_multiprocessor;
+  int registers_per_multiprocessor;
+  int64_t shared_per_block;
+  int64_t shared_per_block_optin;
+  int64_t shared_per_multiprocessor;
+  int64_t l2_cache;
+  int clock_khz;
+  int memory_clock_khz;
+  int memory_bus_bits;
+  int pci_domain;
+  int pci_bus;
+  int pci_device;
+  uint8_t uuid[16];
+};
+
+// What the device is doing now; -1 where it is not known.
+struct DeviceMonitor {
+  int busy_percent;         // of the time, some kernel ran
+  int memory_busy_percent;  // of the time, memory was read or written
+  int temperature;          // degrees Celsius
+  int64_t power_mw;
+  int fan_percent;
+  int clock_mhz;
+  int memory_clock_mhz;
+  int performance_state;  // 0 is the fastest
+};
+
+// What the core does for a backend.
+struct HostServices {
+  // Memory of the caching allocator, ordered on the stream: for kernels that need room while they
+  // run. `release` may be called as soon as the last work that uses it is queued.
+  Status (*allocate)(int device, size_t bytes, StreamHandle stream, void** out, void** handle);
+  void (*release)(void* handle);
 };
 
 enum class CopyKind : uint8_t { kHostToDevice, kDeviceToHost, kDeviceToDevice };
@@ -63,10 +101,27 @@ struct Backend {
   // deallocate returns the memory after the work queued so far that may still use it.
   Status (*allocate)(int device, size_t bytes, void** out);
   Status (*deallocate)(int device, void* p);
+
+  // Address space, and pages to map into it: kUnsupported from page_size where there is no such
+  // thing, and the others are then not called. Sizes and addresses are multiples of the page size.
+  // What was mapped can be used after enable_pages (of several mappings side by side, at once), by
+  // work of every device that can reach this one. unmap_pages takes what map_pages mapped, whole,
+  // and does not wait: the caller knows that nothing uses it.
+  Status (*page_size)(int device, size_t* out);
+  Status (*reserve_addresses)(int device, size_t bytes, void** out);
+  Status (*release_addresses)(int device, void* p, size_t bytes);
+  Status (*create_pages)(int device, size_t bytes, PageHandle* out);
+  Status (*destroy_pages)(int device, PageHandle pages, size_t bytes);
+  Status (*map_pages)(int device, void* at, PageHandle pages, size_t bytes);
+  Status (*enable_pages)(int device, void* at, size_t bytes);
+  Status (*unmap_pages)(int device, void* at, size_t bytes);
+
   // Page-locked host memory.
   Status (*host_allocate)(size_t bytes, void** out);
   Status (*host_deallocate)(void* p);
 
+  // Lower numbers go first.
+  Status (*priority_range)(int device, int* least, int* greatest);
   Status (*stream_create)(int device, int priority, StreamHandle* out);
   Status (*stream_destroy)(int device, StreamHandle s);
   Status (*stream_query)(int device, StreamHandle s);
@@ -95,14 +150,22 @@ struct Backend {
   Status (*run_kernel)(Exec exec, const char* name, const KernelArgs* args);
   bool (*has_kernel)(const char* name);
 
+  // kUnsupported where nothing is known.
+  Status (*monitor)(int device, DeviceMonitor* out);
+  // Whether kernels of `device` can use memory of `peer`.
+  Status (*can_access_peer)(int device, int peer, bool* out);
+
+  // Called once, before anything runs.
+  void (*use_services)(const HostServices* services);
+
   // Number of programs compiled so far in this process (0 where nothing is compiled), and of those
   // read from the disk cache.
   void (*compile_stats)(int64_t* compiled, int64_t* from_cache);
 };
 
-// What a backend's shared library exports: `extern "C" const Backend* tessera_backend_v1()`.
+// What a backend's shared library exports: `extern "C" const Backend* tessera_backend_v2()`.
 using BackendEntry = const Backend* (*)();
-inline constexpr const char* kBackendEntryName = "tessera_backend_v1";
+inline constexpr const char* kBackendEntryName = "tessera_backend_v2";
 
 // Registers a backend that is linked in (cpu), or was loaded.
 void register_backend(const Backend* backend);

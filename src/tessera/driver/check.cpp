@@ -1,4 +1,6 @@
 // From a backend's status to the error a caller sees.
+#include <string_view>
+
 #include "tessera/base/error.h"
 #include "tessera/driver/backend.h"
 
@@ -10,6 +12,9 @@ void check(Status status, const char* what) {
   const char* text = status.message && *status.message ? status.message : "no message";
   switch (status.code) {
     case Code::kOutOfMemory:
+      // The allocator's own report is complete.
+      if (std::string_view(text).starts_with("CUDA out of memory. Tried"))
+        raise(ErrorKind::kOutOfMemory, text);
       raise(ErrorKind::kOutOfMemory, cat(what, ": ", text));
     case Code::kUnsupported:
       raise(ErrorKind::kNotImplemented, cat(what, ": ", text));

@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/memory/device_allocator.h"
+#include "tessera/memory/services.h"
 
 namespace tessera::memory {
 
@@ -41,6 +42,7 @@ DeviceAllocator& create(int device) {
   std::lock_guard lock(creation);
   DeviceAllocator* made = allocators[device].load(std::memory_order_acquire);
   if (!made) {
+    backend->use_services(&host_services());
     made = new DeviceAllocator(backend, device);
     allocators[device].store(made, std::memory_order_release);
   }
@@ -58,10 +60,10 @@ DeviceAllocator& of(int device) {
 
 }  // namespace
 
-void* allocate(int device, size_t bytes, StreamHandle stream, void** ctx) {
+void* allocate(int device, size_t bytes, StreamHandle stream, void** ctx, const Storage* holder) {
   *ctx = nullptr;
   if (bytes == 0) return nullptr;
-  Block* b = of(device).allocate(bytes, stream);
+  Block* b = of(device).allocate(bytes, stream, holder);
   *ctx = b;
   return b->ptr;
 }
@@ -91,6 +93,28 @@ int64_t max_memory_reserved(int device) { return of(device).reserved().peak(); }
 int64_t num_alloc_retries(int device) { return of(device).num_alloc_retries(); }
 int64_t num_ooms(int device) { return of(device).num_ooms(); }
 void reset_peak(int device) { of(device).reset_peak(); }
+void reset_accumulated(int device) { of(device).reset_accumulated(); }
+std::vector<NamedCount> stats(int device) { return of(device).stats(); }
+std::string snapshot(int device) { return of(device).snapshot(); }
+
+void start_history(bool trace, StackOf stacks, size_t max_entries) {
+  const char* why = nullptr;
+  const Backend* backend = accelerator(&why);
+  TS_CHECK(backend, "there is no accelerator: ", why);
+  for (int d = 0; d < backend->device_count(&why); ++d) {
+    DeviceAllocator& a = of(d);
+    std::lock_guard lock(a.mutex());
+    a.history().start(trace, stacks, max_entries);
+  }
+}
+void stop_history() {
+  for (auto& slot : allocators)
+    if (DeviceAllocator* a = slot.load(std::memory_order_acquire)) {
+      std::lock_guard lock(a->mutex());
+      a->history().stop();
+    }
+}
+
 void empty_cache(int device) { of(device).empty_cache(); }
 void set_memory_fraction(int device, double fraction) { of(device).set_fraction(fraction); }
 

@@ -2,8 +2,12 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "tessera/driver/backend.h"
+#include "tessera/memory/history.h"
+#include "tessera/memory/stats.h"
 
 namespace tessera {
 class Storage;
@@ -15,13 +19,18 @@ namespace tessera::memory {
 struct Block;
 
 // Memory for use on `stream`, in whose order it may be reused after deallocate. Raises
-// ErrorKind::kOutOfMemory. Zero bytes give null and a null ctx.
-void* allocate(int device, size_t bytes, StreamHandle stream, void** ctx);
+// ErrorKind::kOutOfMemory. Zero bytes give null and a null ctx. `holder` is named in reports while
+// it holds the memory.
+void* allocate(int device, size_t bytes, StreamHandle stream, void** ctx,
+               const Storage* holder = nullptr);
 void deallocate(void* ctx) noexcept;
 // `stream` uses the block too: it is not reused before what is queued there at deallocate is done.
 void record_stream(void* ctx, StreamHandle stream);
 // ... of a storage; nothing to do for memory that came from outside, or that is not there.
 void record_stream(const Storage& storage, StreamHandle stream);
+
+// The storage has taken over memory that was given to another.
+void moved_to(const Storage& storage);
 
 // A result that will be allocated later counts as allocated from now on. False, and nothing
 // counted, if it would no longer fit in the device (or its allowed fraction).
@@ -43,6 +52,13 @@ int64_t max_memory_reserved(int device);
 int64_t num_alloc_retries(int device);
 int64_t num_ooms(int device);
 void reset_peak(int device);
+void reset_accumulated(int device);
+std::vector<NamedCount> stats(int device);
+// See snapshot.cpp for its form.
+std::string snapshot(int device);
+// What memory_history() of PyTorch starts and ends.
+void start_history(bool trace, StackOf stacks, size_t max_entries);
+void stop_history();
 void empty_cache(int device);
 // Of the device's total: the most that may be reserved.
 void set_memory_fraction(int device, double fraction);

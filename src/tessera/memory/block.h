@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "tessera/base/source.h"
 #include "tessera/driver/backend.h"
 
 namespace tessera::memory {
@@ -18,6 +19,7 @@ inline constexpr size_t kLargeSegment = size_t{20} << 20;  // for requests below
 inline constexpr size_t kLargeAlone = size_t{10} << 20;
 inline constexpr size_t kSegmentUnit = size_t{2} << 20;
 
+struct Arena;
 struct Block;
 class DeviceAllocator;
 struct StreamPool;
@@ -34,8 +36,10 @@ struct Block {
   char* ptr = nullptr;
   size_t size = 0;
   StreamPool* pool = nullptr;
+  Arena* arena = nullptr;  // null: in a segment of its own size
   bool small = false;
   bool in_use = false;
+  bool mapped = true;    // false: only addresses, without memory
   uint32_t waiting = 0;  // events of other streams, after deallocate
   // Neighbours within the segment, by address.
   Block* prev = nullptr;
@@ -49,7 +53,14 @@ struct Block {
   SizeOrder::node_type node;
   std::vector<StreamHandle> streams;  // others that use it
 
-  bool whole_segment() const { return !prev && !next; }
+  // Of a block in use: what was asked for, where in the program, and by whom (a Storage).
+  size_t requested = 0;
+  SourceRef source;
+  const void* holder = nullptr;
+  uint32_t stack = 0;  // in the history, 0 for none
+
+  bool is_free() const { return mapped && !in_use && !waiting; }
+  bool whole_segment() const { return !arena && !prev && !next; }
 };
 
 inline bool BySizeThenAddress::operator()(const Block* a, const Block* b) const {
@@ -82,7 +93,8 @@ class SmallFree {
 
  private:
   static constexpr size_t kBins = kSmallSegment / kUnit;
-  static size_t bin(size_t size) { return size / kUnit - 1; }
+  // The last one takes whatever is larger.
+  static size_t bin(size_t size) { return size < kSmallSegment ? size / kUnit - 1 : kBins - 1; }
 
   std::array<Block*, kBins> bins_{};
   std::array<uint64_t, kBins / 64> words_{};
@@ -126,6 +138,7 @@ struct StreamPool {
 
   DeviceAllocator* owner;
   StreamHandle stream;
+  Arena* arenas[2] = {};  // of large and of small blocks, made when needed
   SmallFree small;
   LargeFree large;
 };

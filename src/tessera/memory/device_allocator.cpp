@@ -19,15 +19,28 @@ bool Gauge::add_within(int64_t n, int64_t limit) {
   return true;
 }
 
-DeviceAllocator::DeviceAllocator(const Backend* backend, int device)
-    : backend_(backend), device_(device) {
+DeviceAllocator::DeviceAllocator(const Backend* backend, int device, const Config& config)
+    : backend_(backend), device_(device), config_(config) {
   int64_t free = 0;
   check(backend_->memory_info(device, &free, &total_), "asking for the size of device memory");
-  limit_.store(total_, std::memory_order_relaxed);
+  limit_.store(static_cast<int64_t>(config.fraction * static_cast<double>(total_)),
+               std::memory_order_relaxed);
+  if (config.expandable && config.caching &&
+      !(backend_->page_size && backend_->page_size(device, &page_bytes_).ok()))
+    page_bytes_ = 0;
 }
 
 DeviceAllocator::~DeviceAllocator() {
   for (auto& [address, block] : segments_) backend_->deallocate(device_, address);
+  for (Arena& a : arenas_) {
+    for (size_t p = 0; p < a.pages.size(); ++p) {
+      const Arena::Page& page = a.pages[p];
+      if (page.count == 0 || page.first != p) continue;
+      backend_->unmap_pages(device_, a.address(p), page.count * page_bytes_);
+      backend_->destroy_pages(device_, page.handle, page.count * page_bytes_);
+    }
+    if (a.base) backend_->release_addresses(device_, a.base, a.reserved);
+  }
   for (EventHandle e : idle_events_) backend_->event_destroy(device_, e);
 }
 
@@ -50,75 +63,170 @@ Block* DeviceAllocator::new_block() {
 
 void DeviceAllocator::recycle(Block* b) {
   b->ptr = nullptr;
+  b->arena = nullptr;
+  b->mapped = true;
   b->prev = b->next = b->free_prev = nullptr;
   b->free_next = spare_;
   spare_ = b;
+}
+
+// The rest becomes a block of the same kind, in no list of free ones.
+Block* DeviceAllocator::split(Block* b, size_t size) {
+  Block* r = new_block();
+  r->ptr = b->ptr + size;
+  r->size = b->size - size;
+  r->pool = b->pool;
+  r->arena = b->arena;
+  r->small = b->small;
+  r->mapped = b->mapped;
+  r->prev = b;
+  r->next = b->next;
+  if (r->next) r->next->prev = r;
+  b->next = r;
+  b->size = size;
+  if (b->arena && b->arena->last == b) b->arena->last = r;
+  return r;
 }
 
 Block* DeviceAllocator::take(StreamPool& pool, size_t size) {
   const bool small = size <= kSmallLimit;
   Block* b = small ? pool.small.best_fit(size) : pool.large.best_fit(size);
   if (!b) return nullptr;
+  if (!small && !b->arena && config_.max_split != SIZE_MAX) [[unlikely]] {
+    // Blocks beyond the limit are kept whole, for requests of about their size.
+    if (size < config_.max_split && b->size >= config_.max_split) return nullptr;
+    if (size >= config_.max_split && b->size - size >= kLargeSegment) return nullptr;
+  }
   pool.remove(b);
+  count_split(b, -1);
   const size_t rest = b->size - size;
-  // A large block gives up its rest only where that is a large block itself: slivers would stay.
-  if (small ? rest >= kUnit : rest > kSmallLimit) {
-    Block* r = new_block();
-    r->ptr = b->ptr + size;
-    r->size = rest;
-    r->pool = &pool;
-    r->small = small;
-    r->prev = b;
-    r->next = b->next;
-    if (r->next) r->next->prev = r;
-    b->next = r;
-    b->size = size;
+  // In segments a large block gives up its rest only where that is a large block itself: slivers
+  // would stay. In arenas they come together again.
+  const bool splits =
+      small || b->arena ? rest >= kUnit : rest > kSmallLimit && size < config_.max_split;
+  if (splits) {
+    Block* r = split(b, size);
     pool.insert(r);
+    count_split(r, 1);
   }
   b->in_use = true;
   used_.add(static_cast<int64_t>(b->size));
   return b;
 }
 
-Block* DeviceAllocator::allocate(size_t bytes, StreamHandle stream) {
+// PyTorch counts free pieces of segments that are in use in part; an arena has none that could not
+// be given back.
+void DeviceAllocator::count_split(const Block* b, int sign) {
+  if (b->arena || b->whole_segment()) return;
+  if (sign > 0) {
+    stats_.inactive_split.add(b->small, 1);
+    stats_.inactive_split_bytes.add(b->small, static_cast<int64_t>(b->size));
+  } else {
+    stats_.inactive_split.subtract(b->small, 1);
+    stats_.inactive_split_bytes.subtract(b->small, static_cast<int64_t>(b->size));
+  }
+}
+
+Block* DeviceAllocator::handed_out(Block* b, size_t requested, const void* holder, SourceRef source,
+                                   uint32_t stack) {
+  b->requested = requested;
+  b->holder = holder;
+  b->source = std::move(source);
+  b->stack = stack;
+  const auto size = static_cast<int64_t>(b->size);
+  stats_.allocation.add(b->small, 1);
+  stats_.active.add(b->small, 1);
+  stats_.allocated_bytes.add(b->small, size);
+  stats_.active_bytes.add(b->small, size);
+  stats_.requested_bytes.add(b->small, static_cast<int64_t>(requested));
+  if (b->size >= config_.max_split) stats_.oversize_allocations.add(1);
+  if (history_.on()) [[unlikely]]
+    history_.add(Action::kAlloc, b->ptr, b->requested, b->pool->stream, stack);
+  return b;
+}
+
+Block* DeviceAllocator::allocate(size_t bytes, StreamHandle stream, const void* holder) {
   // Beyond any device, and past where rounding up would wrap around.
   constexpr size_t kAbsurd = size_t{1} << 60;
+  SourceRef source = SourceRef::capture(false);
+  History::Stack calls;
+  if (history_.on()) [[unlikely]]
+    calls = history_.capture(false);
   std::unique_lock lock(mutex_);
   if (bytes > kAbsurd) [[unlikely]]
     raise_oom(lock, bytes);
-  const size_t size = (std::max<size_t>(bytes, 1) + kUnit - 1) / kUnit * kUnit;
+  ++requests_;
+  size_t size = std::max<size_t>(bytes, 1);
+  if (config_.roundup_divisions) [[unlikely]]
+    size = round_up_divisions(size, config_.roundup_divisions);
+  size = (size + kUnit - 1) / kUnit * kUnit;
   if (num_waiting_) poll_events();
   StreamPool& pool = pool_of(stream);
-  if (Block* b = take(pool, size)) [[likely]]
-    return b;
-  return allocate_slow(lock, pool, bytes, size);
+  Block* b = nullptr;
+  if (!config_.caching) [[unlikely]] {
+    b = allocate_directly(lock, pool, bytes);
+  } else {
+    b = take(pool, size);
+    if (!b) [[unlikely]]
+      b = allocate_slow(lock, pool, bytes, size);
+  }
+  const uint32_t stack = calls.empty() ? 0 : history_.keep(std::move(calls));
+  return handed_out(b, bytes, holder, std::move(source), stack);
 }
 
 Block* DeviceAllocator::merge(Block* left, Block* right) {
   left->size += right->size;
   left->next = right->next;
   if (left->next) left->next->prev = left;
+  if (left->arena && left->arena->last == right) left->arena->last = left;
   recycle(right);
   return left;
 }
 
 void DeviceAllocator::give_back(Block* b) {
-  auto is_free = [](const Block* n) { return n && !n->in_use && !n->waiting; };
-  if (is_free(b->prev)) {
+  stats_.active.subtract(b->small, 1);
+  stats_.active_bytes.subtract(b->small, static_cast<int64_t>(b->size));
+  if (history_.on()) [[unlikely]]
+    history_.add(Action::kFreeCompleted, b->ptr, b->requested, b->pool->stream, b->stack);
+  if (!config_.caching) [[unlikely]] {
+    segments_.erase(b->ptr);
+    reserved_.subtract(static_cast<int64_t>(b->size));
+    stats_.segment.subtract(b->small, 1);
+    stats_.reserved_bytes.subtract(b->small, static_cast<int64_t>(b->size));
+    ++stats_.num_device_free;
+    backend_->deallocate(device_, b->ptr);
+    recycle(b);
+    return;
+  }
+  if (b->prev && b->prev->is_free()) {
     b->pool->remove(b->prev);
+    count_split(b->prev, -1);
     b = merge(b->prev, b);
   }
-  if (is_free(b->next)) {
+  if (b->next && b->next->is_free()) {
     b->pool->remove(b->next);
+    count_split(b->next, -1);
     merge(b, b->next);
   }
   b->pool->insert(b);
+  count_split(b, 1);
 }
 
 void DeviceAllocator::deallocate(Block* b) noexcept {
+  // Let go after the lock: its release takes no lock of ours, but may be the last of its code.
+  SourceRef source;
   std::lock_guard lock(mutex_);
   b->in_use = false;
-  used_.subtract(static_cast<int64_t>(b->size));
+  source = std::move(b->source);
+  b->holder = nullptr;
+  const auto size = static_cast<int64_t>(b->size);
+  used_.subtract(size);
+  stats_.allocation.subtract(b->small, 1);
+  stats_.allocated_bytes.subtract(b->small, size);
+  stats_.requested_bytes.subtract(b->small, static_cast<int64_t>(b->requested));
+  if (b->size >= config_.max_split) stats_.oversize_allocations.subtract(1);
+  if (history_.on()) [[unlikely]]
+    history_.add(Action::kFreeRequested, b->ptr, b->requested, b->pool->stream, b->stack);
   if (!b->streams.empty() && await_streams(b)) return;
   give_back(b);
 }
@@ -155,11 +263,6 @@ void DeviceAllocator::unhide(size_t bytes) {
   const auto n = static_cast<int64_t>(round_charge(bytes));
   used_.add_quietly(n);
   hidden_.fetch_sub(n, std::memory_order_relaxed);
-}
-
-void DeviceAllocator::reset_peak() {
-  used_.reset_peak();
-  reserved_.reset_peak();
 }
 
 void DeviceAllocator::set_fraction(double fraction) {

@@ -1,5 +1,14 @@
 // The caching allocator of one device, written over the driver table alone.
+//
+// Note [How memory is found]
+// Requests are rounded to 512 bytes; those of up to 1 MiB and the larger ones live apart. A request
+// takes the smallest free block of its stream that fits, and leaves the rest. On a miss the
+// stream's arena grows: the place in its addresses that needs the fewest new pages is chosen, and
+// pages come first from memory that is wholly free elsewhere (of this stream, then of others, after
+// the work queued there is done) and only then from the driver. Devices without pages, and
+// expandable_segments:False, get segments of 2, 20 or more MiB instead, as PyTorch's.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -8,11 +17,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tessera/memory/block.h"
+#include "tessera/memory/arena.h"
+#include "tessera/memory/config.h"
+#include "tessera/memory/history.h"
+#include "tessera/memory/stats.h"
 
 namespace tessera::memory {
 
-// A count with its high-water mark.
+// A count with its high-water mark, readable without the lock.
 class Gauge {
  public:
   void add(int64_t n) { raise_peak(now_.fetch_add(n, std::memory_order_relaxed) + n); }
@@ -39,11 +51,11 @@ extern std::atomic<PressureHook> pressure_hook;
 
 class DeviceAllocator {
  public:
-  DeviceAllocator(const Backend* backend, int device);
+  DeviceAllocator(const Backend* backend, int device, const Config& config = memory::config());
   ~DeviceAllocator();
   DeviceAllocator(const DeviceAllocator&) = delete;
 
-  Block* allocate(size_t bytes, StreamHandle stream);
+  Block* allocate(size_t bytes, StreamHandle stream, const void* holder = nullptr);
   void deallocate(Block* b) noexcept;
   void record_stream(Block* b, StreamHandle stream);
 
@@ -57,43 +69,101 @@ class DeviceAllocator {
   const Gauge& used() const { return used_; }
   const Gauge& reserved() const { return reserved_; }
   void reset_peak();
+  void reset_accumulated();
   int64_t num_alloc_retries() const { return retries_.load(std::memory_order_relaxed); }
   int64_t num_ooms() const { return ooms_.load(std::memory_order_relaxed); }
+  std::vector<NamedCount> stats();
+
+  History& history() { return history_; }
+  // Segments, blocks and what was recorded, as text that Python's json reads; see snapshot.cpp.
+  std::string snapshot();
 
   // Held across fork, so that a child can still free.
   std::mutex& mutex() { return mutex_; }
 
-  // For tests: every block, by segment in address order.
+  // For tests: every block, by segment or arena in address order.
   std::vector<const Block*> all_blocks();
+  size_t page_bytes() const { return page_bytes_; }
 
  private:
+  friend struct AllocatorPeer;  // tests
   struct Event {
     EventHandle handle;
     Block* block;
   };
+  // A piece of an arena's addresses.
+  struct Spot {
+    Block* from = nullptr;  // the block it begins with; null: at the top
+    size_t begin = 0, end = 0;
+    size_t pages = 0;  // to be mapped
+  };
+  struct Loose {  // pages that are mapped nowhere
+    PageHandle handle;
+    uint32_t count;
+  };
+  struct Donor {
+    Block* block;
+    size_t first;
+    uint32_t count;
+  };
 
   StreamPool& pool_of(StreamHandle stream);
   Block* take(StreamPool& pool, size_t size);
+  Block* handed_out(Block* b, size_t requested, const void* holder, SourceRef source,
+                    uint32_t stack);
   Block* allocate_slow(std::unique_lock<std::mutex>& lock, StreamPool& pool, size_t bytes,
                        size_t size);
+  Block* allocate_directly(std::unique_lock<std::mutex>& lock, StreamPool& pool, size_t bytes);
   // Calls the pressure hook, if there is one, without the lock.
   bool relieve(std::unique_lock<std::mutex>& lock);
-  // Null, with the reason in *status, when the driver (or the fraction) refuses.
+  // More memory for the pool, of at least `size` in one piece. False, with the reason in *status,
+  // when the driver (or the fraction) refuses. `force`: whatever is free may be moved.
+  bool grow(StreamPool& pool, bool small, size_t size, bool force, Status* status);
   Block* add_segment(StreamPool& pool, bool small, size_t bytes, Status* status);
+
+  // Arenas (arena.cpp).
+  Arena* arena_of(StreamPool& pool, bool small);
+  bool grow_arena(Arena& a, size_t size, bool force, Status* status);
+  Spot cheapest_spot(const Arena& a, size_t size) const;
+  size_t loosen(size_t pages, const Arena& keep, const Spot& spot, bool force,
+                std::vector<Loose>* out);
+  void collect_donors(const StreamPool& pool, const Arena& keep, const Spot& spot, size_t most,
+                      std::vector<Donor>* out) const;
+  void unmap(const Donor& donor, std::vector<Loose>* out);
+  bool map_run(Arena& a, size_t first, size_t count, std::vector<Loose>* loose, Status* status);
+  void drop_run(Arena& a, size_t first, size_t end);
+  void destroy(std::vector<Loose>* loose);
+  void extend_to(Arena& a, size_t top);
+  void make_hole(Block* b, size_t begin, size_t end);
+  void fill_hole(Arena& a, size_t begin, size_t end);
+  Block* split(Block* b, size_t size);
+  void release_free_pages();
+  void trim(Arena& a);
+
   void give_back(Block* b);
   Block* merge(Block* left, Block* right);
   bool await_streams(Block* b);
   void poll_events();
   void wait_events();
+  void await_pool(const StreamPool& pool);
   void finish_event(Event event);
+  EventHandle idle_event();
   void release_free_segments();
+  void count_split(const Block* b, int sign);
   Block* new_block();
   void recycle(Block* b);
+  int64_t allowed() const { return limit_.load(std::memory_order_relaxed); }
   [[noreturn]] void raise_oom(std::unique_lock<std::mutex>& lock, size_t bytes);
-  std::string oom_text(size_t bytes, int64_t largest, int64_t split) const;
+  std::string oom_text(size_t bytes, int64_t largest, int64_t split,
+                       const std::string& holders) const;
+  std::string holders_text() const;
+  template <class F>
+  void for_each_block(F f) const;
 
   const Backend* backend_;
   const int device_;
+  const Config config_;
+  size_t page_bytes_ = 0;  // 0: segments
   int64_t total_ = 0;
   std::atomic<int64_t> limit_{0};
   Gauge used_;  // blocks and charges
@@ -102,16 +172,34 @@ class DeviceAllocator {
   std::atomic<int64_t> hidden_{0};
   std::atomic<int64_t> retries_{0};
   std::atomic<int64_t> ooms_{0};
+  History history_;
 
   std::mutex mutex_;  // guards what follows
+  Stats stats_;
   StreamPool* last_pool_ = nullptr;
   std::unordered_map<StreamHandle, std::unique_ptr<StreamPool>> pools_;
   std::unordered_map<StreamHandle, std::deque<Event>> waiting_;  // in order of recording
   size_t num_waiting_ = 0;
   std::vector<EventHandle> idle_events_;
   std::deque<Block> storage_;
+  std::deque<Arena> arenas_;
+  int64_t moves_awaited_ = 0;  // times that work was waited for to move its pages
+  int64_t requests_ = 0;
   Block* spare_ = nullptr;
   std::unordered_map<char*, Block*> segments_;  // first block of each, by address
 };
+
+// By segment or arena, in address order.
+template <class F>
+void DeviceAllocator::for_each_block(F f) const {
+  std::vector<const Block*> firsts;
+  for (auto& [address, block] : segments_) firsts.push_back(block);
+  for (const Arena& a : arenas_)
+    if (a.first) firsts.push_back(a.first);
+  std::sort(firsts.begin(), firsts.end(),
+            [](const Block* a, const Block* b) { return a->ptr < b->ptr; });
+  for (const Block* b : firsts)
+    for (; b; b = b->next) f(b);
+}
 
 }  // namespace tessera::memory

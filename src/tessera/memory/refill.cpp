@@ -1,4 +1,4 @@
-// The slow paths of the allocator: new segments, events of other streams, giving memory back.
+// The slow paths of the allocator: more memory, events of other streams, giving memory back.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -18,9 +18,9 @@ size_t segment_size(size_t size) {
 
 }  // namespace
 
+// In no list of free ones yet; null, with the reason in *status, when there is no memory.
 Block* DeviceAllocator::add_segment(StreamPool& pool, bool small, size_t bytes, Status* status) {
-  const int64_t after = reserved_.now() + static_cast<int64_t>(bytes);
-  if (after > limit_.load(std::memory_order_relaxed)) {
+  if (reserved_.now() + static_cast<int64_t>(bytes) > allowed()) {
     *status = {Code::kOutOfMemory, nullptr};
     return nullptr;
   }
@@ -33,17 +33,37 @@ Block* DeviceAllocator::add_segment(StreamPool& pool, bool small, size_t bytes, 
   b->pool = &pool;
   b->small = small;
   segments_[b->ptr] = b;
-  reserved_.add(static_cast<int64_t>(bytes));
-  pool.insert(b);
+  const auto n = static_cast<int64_t>(bytes);
+  reserved_.add(n);
+  stats_.segment.add(small, 1);
+  stats_.reserved_bytes.add(small, n);
+  if (bytes >= config_.max_split) stats_.oversize_segments.add(1);
+  ++stats_.num_device_alloc;
+  if (history_.on()) history_.add(Action::kSegmentAlloc, p, bytes, pool.stream, 0);
   return b;
+}
+
+bool DeviceAllocator::grow(StreamPool& pool, bool small, size_t size, bool force, Status* status) {
+  if (page_bytes_)
+    if (Arena* a = arena_of(pool, small)) return grow_arena(*a, size, force, status);
+  if (force) release_free_segments();
+  const size_t segment = segment_size(size);
+  Block* b = add_segment(pool, small, segment, status);
+  // A shared segment is a convenience; at the end of memory the request alone will do.
+  const size_t alone = (size + kSegmentUnit - 1) / kSegmentUnit * kSegmentUnit;
+  if (!b && force && alone < segment) b = add_segment(pool, small, alone, status);
+  if (b) pool.insert(b);
+  return b != nullptr;
 }
 
 Block* DeviceAllocator::allocate_slow(std::unique_lock<std::mutex>& lock, StreamPool& pool,
                                       size_t bytes, size_t size) {
   const bool small = size <= kSmallLimit;
-  const size_t segment = segment_size(size);
+  if (config_.gc_threshold > 0 &&
+      static_cast<double>(reserved_.now()) > config_.gc_threshold * static_cast<double>(allowed()))
+    release_free_segments();
   Status status;
-  if (add_segment(pool, small, segment, &status)) return take(pool, size);
+  if (grow(pool, small, size, false, &status)) return take(pool, size);
   if (status.code != Code::kOutOfMemory) check(status, "allocating device memory");
 
   retries_.fetch_add(1, std::memory_order_relaxed);
@@ -52,13 +72,32 @@ Block* DeviceAllocator::allocate_slow(std::unique_lock<std::mutex>& lock, Stream
     if (Block* b = take(pool, size)) return b;
   }
   wait_events();
+  ++stats_.num_sync_all_streams;
   if (Block* b = take(pool, size)) return b;
-  release_free_segments();
-  if (add_segment(pool, small, segment, &status)) return take(pool, size);
-  // A shared segment is a convenience; at the end of memory the request alone will do.
-  const size_t alone = (size + kSegmentUnit - 1) / kSegmentUnit * kSegmentUnit;
-  if (alone < segment && add_segment(pool, small, alone, &status)) return take(pool, size);
+  if (grow(pool, small, size, true, &status)) return take(pool, size);
   if (status.code != Code::kOutOfMemory) check(status, "allocating device memory");
+  raise_oom(lock, bytes);
+}
+
+// Without a cache every tensor is an allocation of the driver's, exactly as long as asked for: what
+// memory checkers need.
+Block* DeviceAllocator::allocate_directly(std::unique_lock<std::mutex>& lock, StreamPool& pool,
+                                          size_t bytes) {
+  Status status;
+  const bool small = bytes <= kSmallLimit;
+  for (bool again : {false, true}) {
+    if (again) {
+      retries_.fetch_add(1, std::memory_order_relaxed);
+      relieve(lock);
+      wait_events();
+    }
+    if (Block* b = add_segment(pool, small, bytes, &status)) {
+      b->in_use = true;
+      used_.add(static_cast<int64_t>(b->size));
+      return b;
+    }
+    if (status.code != Code::kOutOfMemory) check(status, "allocating device memory");
+  }
   raise_oom(lock, bytes);
 }
 
@@ -80,15 +119,21 @@ bool DeviceAllocator::relieve(std::unique_lock<std::mutex>& lock) {
   return true;
 }
 
+EventHandle DeviceAllocator::idle_event() {
+  EventHandle e = nullptr;
+  if (!idle_events_.empty()) {
+    e = idle_events_.back();
+    idle_events_.pop_back();
+  } else if (!backend_->event_create(device_, false, &e).ok()) {
+    return nullptr;  // the device is lost: nothing on it will touch memory any more
+  }
+  return e;
+}
+
 bool DeviceAllocator::await_streams(Block* b) {
   for (StreamHandle s : b->streams) {
-    EventHandle e = nullptr;
-    if (!idle_events_.empty()) {
-      e = idle_events_.back();
-      idle_events_.pop_back();
-    } else if (!backend_->event_create(device_, false, &e).ok()) {
-      continue;  // the device is lost: nothing on it will touch the block any more
-    }
+    EventHandle e = idle_event();
+    if (!e) continue;
     if (!backend_->event_record(device_, e, s).ok()) {
       idle_events_.push_back(e);
       continue;
@@ -124,18 +169,35 @@ void DeviceAllocator::wait_events() {
   while (poll_events(), num_waiting_) std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
+// For what is queued on the pool's stream so far.
+void DeviceAllocator::await_pool(const StreamPool& pool) {
+  EventHandle e = idle_event();
+  if (!e) return;
+  if (backend_->event_record(device_, e, pool.stream).ok())
+    while (backend_->event_query(device_, e).code == Code::kNotReady)
+      std::this_thread::sleep_for(std::chrono::microseconds(10));
+  idle_events_.push_back(e);
+}
+
 // The driver waits for work that still uses a segment before it takes it back.
 void DeviceAllocator::release_free_segments() {
   for (auto& [stream, pool] : pools_) {
     pool->for_each_free([&](Block* b) {
       if (!b->whole_segment()) return;
       pool->remove(b);
-      reserved_.subtract(static_cast<int64_t>(b->size));
+      const auto n = static_cast<int64_t>(b->size);
+      reserved_.subtract(n);
+      stats_.segment.subtract(b->small, 1);
+      stats_.reserved_bytes.subtract(b->small, n);
+      if (b->size >= config_.max_split) stats_.oversize_segments.subtract(1);
+      ++stats_.num_device_free;
+      if (history_.on()) history_.add(Action::kSegmentFree, b->ptr, b->size, pool->stream, 0);
       segments_.erase(b->ptr);
       backend_->deallocate(device_, b->ptr);
       recycle(b);
     });
   }
+  if (page_bytes_) release_free_pages();
 }
 
 void DeviceAllocator::empty_cache() {
@@ -146,12 +208,8 @@ void DeviceAllocator::empty_cache() {
 
 std::vector<const Block*> DeviceAllocator::all_blocks() {
   std::lock_guard lock(mutex_);
-  std::vector<const Block*> firsts, out;
-  for (auto& [address, block] : segments_) firsts.push_back(block);
-  std::sort(firsts.begin(), firsts.end(),
-            [](const Block* a, const Block* b) { return a->ptr < b->ptr; });
-  for (const Block* b : firsts)
-    for (; b; b = b->next) out.push_back(b);
+  std::vector<const Block*> out;
+  for_each_block([&](const Block* b) { out.push_back(b); });
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include "tessera/driver/current.h"
 #include "tessera/memory/allocator.h"
+#include "tessera/memory/block.h"
 #include "tessera/memory/host.h"
 #include "tessera/memory/pinned.h"
 
@@ -23,7 +24,7 @@ void allocate_on(Storage& s, void* stream) {
     s.data = s.owner = memory::host_allocate(s.nbytes);
     s.release = [](void* p) { memory::host_deallocate(p); };
   } else {
-    s.data = memory::allocate(s.device.index, s.nbytes, stream, &s.owner);
+    s.data = memory::allocate(s.device.index, s.nbytes, stream, &s.owner, &s);
     s.release = give_back;
   }
 }
@@ -43,6 +44,10 @@ void allocate_pinned(Storage& s) {
 }
 
 bool memory::is_pinned(const Storage& s) { return s.release == give_back_pinned; }
+
+void memory::moved_to(const Storage& s) {
+  if (s.release == give_back && s.owner) static_cast<Block*>(s.owner)->holder = &s;
+}
 
 void memory::record_stream(const Storage& s, StreamHandle stream) {
   if (s.release == give_back && s.owner) record_stream(s.owner, stream);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "tessera/base/device.h"
+#include "tessera/base/dtype.h"
 #include "tessera/base/ref.h"
 
 namespace tessera {
@@ -50,6 +51,20 @@ class Storage final : public RefCounted {
   // A slot of the run that is under way, valid for that run's number only.
   uint32_t run = 0;
   uint32_t slot = 0;
+
+  // What it was made for, to be named in reports of device memory: not kept up to date.
+  struct Made {
+    DType dtype = DType::kUInt8;
+    int8_t ndim = -1;       // -1: not known
+    int64_t sizes[4] = {};  // the first of them
+  };
+  Made made;
+  void made_for(const int64_t* sizes, int ndim, DType dtype) {
+    if (!device.is_cuda()) return;
+    made.dtype = dtype;
+    made.ndim = static_cast<int8_t>(ndim);
+    for (int i = 0; i < ndim && i < 4; ++i) made.sizes[i] = sizes[i];
+  }
 
   bool owned_outside() const { return use_count() > pending_refs; }
 };

@@ -76,6 +76,7 @@ int64_t checked_numel(const Dims& sizes, DType dtype) {
 TensorBase new_unallocated(const Dims& sizes, DType dtype, Device device) {
   int64_t numel = checked_numel(sizes, dtype);
   auto storage = Ref<Storage>::make(device, static_cast<size_t>(numel) * itemsize(dtype));
+  storage->made_for(sizes.data(), sizes.ndim(), dtype);
   return TensorBase(
       Ref<TensorImpl>::make(std::move(storage), dtype, sizes, contiguous_strides(sizes), 0));
 }
@@ -89,6 +90,7 @@ TensorBase new_empty(const Dims& sizes, DType dtype, Device device) {
 TensorBase new_empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device device) {
   checked_numel(sizes, dtype);
   auto storage = Ref<Storage>::make(device, bytes_spanned(sizes, strides, dtype));
+  storage->made_for(sizes.data(), sizes.ndim(), dtype);
   allocate(*storage);
   return TensorBase(Ref<TensorImpl>::make(std::move(storage), dtype, sizes, strides, 0));
 }

@@ -34,7 +34,10 @@ struct Range {
 
 CUresult allocate(Device* d, size_t bytes, bool host, void** out);
 CUresult release(void* p, bool host);
-// The range that holds [p, p + bytes); false if none does.
+// Memory that was mapped otherwise.
+void note_range(void* p, size_t bytes, Device* d);
+void forget_range(void* p);
+// The range that holds [p, p + bytes), or its first; false if none does. `out` may be null.
 bool find_range(const void* p, size_t bytes, Range* out);
 
 // ---- streams: work in order, at the call or on a thread of its own ------------------------------

@@ -143,16 +143,38 @@ CUresult cuDeviceGetAttribute(int* out, CUdevice_attribute attribute, CUdevice) 
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
       *out = static_cast<int>(kMaxShared);
       break;
-    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
-      *out = 1;
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+      *out = options().pages;
       break;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *out = 1024;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+      *out = 48 << 10;
+      break;
+    default:  // what it does not have
+      *out = 0;
   }
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice) {
   *bytes = options().memory;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetUuid(CUuuid* out, CUdevice ordinal) {
+  std::memset(out, 0, sizeof *out);
+  std::memcpy(out->bytes, "emulated", 8);
+  out->bytes[15] = static_cast<char>(ordinal);
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceCanAccessPeer(int* out, CUdevice, CUdevice) {
+  *out = 1;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxEnablePeerAccess(CUcontext, unsigned) { return CUDA_SUCCESS; }
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice ordinal) {
@@ -192,13 +214,6 @@ CUresult cuMemFree(CUdeviceptr p) {
   if (CUresult r = wait_for_all(t_current); r != CUDA_SUCCESS) return r;
   return release(pointer(p), false);
 }
-CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream) {
-  return cuMemAlloc(out, bytes);
-}
-CUresult cuMemFreeAsync(CUdeviceptr p, CUstream stream) {
-  NEED_CONTEXT;
-  return stream_of(stream)->add([p] { return release(pointer(p), false); });
-}
 CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned) {
   NEED_CONTEXT;
   return allocate(t_current, bytes, true, out);
@@ -219,12 +234,6 @@ CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdevic
   *static_cast<unsigned*>(out) = r.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
   return CUDA_SUCCESS;
 }
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice ordinal) {
-  *out = reinterpret_cast<CUmemoryPool>(device(ordinal));
-  return CUDA_SUCCESS;
-}
-CUresult cuMemPoolSetAttribute(CUmemoryPool, CUmemPool_attribute, void*) { return CUDA_SUCCESS; }
-
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
   NEED_CONTEXT;
   if (!is_device_memory(to, bytes)) return CUDA_ERROR_INVALID_VALUE;

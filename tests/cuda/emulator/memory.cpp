@@ -59,15 +59,29 @@ CUresult release(void* p, bool host) {
   return CUDA_SUCCESS;
 }
 
+void note_range(void* p, size_t bytes, Device* d) {
+  std::lock_guard lock(g_mutex);
+  ranges()[reinterpret_cast<uintptr_t>(p)] = {bytes, bytes, static_cast<char*>(p), d};
+}
+void forget_range(void* p) {
+  std::lock_guard lock(g_mutex);
+  ranges().erase(reinterpret_cast<uintptr_t>(p));
+}
+
 bool find_range(const void* p, size_t bytes, Range* out) {
-  uintptr_t at = reinterpret_cast<uintptr_t>(p);
+  uintptr_t at = reinterpret_cast<uintptr_t>(p), end = at + bytes;
   std::lock_guard lock(g_mutex);
   auto it = ranges().upper_bound(at);
   if (it == ranges().begin()) return false;
   --it;
-  if (at - it->first > it->second.bytes || bytes > it->second.bytes - (at - it->first))
-    return false;
-  *out = it->second;
+  if (at - it->first > it->second.bytes) return false;
+  if (out) *out = it->second;
+  // Pages mapped one after another are one piece of memory.
+  uintptr_t reached = it->first + it->second.bytes;
+  while (reached < end) {
+    if (++it == ranges().end() || it->first != reached) return false;
+    reached += it->second.bytes;
+  }
   return true;
 }
 

@@ -9,6 +9,7 @@ struct Options {
   int devices = 1;
   size_t memory = size_t{4} << 30;  // of each device
   bool async = false;               // a thread for each stream; else all runs at the call
+  int pages = 0;                    // 1: virtual memory management
   bool shuffle = false;             // threads of a block run in random order
   bool poison = true;               // fresh memory is filled with NaN, shared memory too
   size_t align = 256;               // of allocations; "exact": 16, so that they end at their end

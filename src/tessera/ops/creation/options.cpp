@@ -24,6 +24,7 @@ TensorBase CreationOptions::unallocated(const Dims& sizes, const Dims& strides, 
   TS_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");
   int64_t bytes = bytes_reached(sizes, strides, 0, of);
   auto storage = Ref<Storage>::make(device, static_cast<size_t>(bytes));
+  storage->made_for(sizes.data(), sizes.ndim(), of);
   if (pin_memory) allocate_pinned(*storage);
   return TensorBase(Ref<TensorImpl>::make(std::move(storage), of, sizes, strides, 0));
 }

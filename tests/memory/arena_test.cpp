@@ -1,0 +1,149 @@
+// Segments that grow page by page, against a device of fake addresses and a shadow model.
+#include <gtest/gtest.h>
+
+#include "paged_device.h"
+
+namespace tessera::memory {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+constexpr size_t MiB(size_t n) { return n << 20; }
+
+class ArenaTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    paged = PagedDevice{};
+    paged.total = 256 * kMiB;
+  }
+  void TearDown() override {
+    EXPECT_EQ(paged.violation, "");
+    set_pressure_hook(nullptr);
+  }
+};
+
+TEST_F(ArenaTest, RandomOperationsKeepTheModel) {
+  int64_t ooms = 0;
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    paged = PagedDevice{};
+    paged.total = (seed % 2 ? 96 : 1024) * kMiB;
+    {
+      DeviceAllocator a(paged_backend(), 0, Config{});
+      PagedModel model(a, seed);
+      for (int i = 0; i < 20000; ++i) ASSERT_EQ(model.step(), "") << "seed " << seed << ", " << i;
+      model.release_all();
+      a.empty_cache();
+      EXPECT_EQ(a.reserved().now(), 0);
+      EXPECT_EQ(paged.used, 0) << "everything freed, yet pages stayed";
+      ooms += model.ooms();
+    }
+    EXPECT_TRUE(paged.reservations.empty());
+    EXPECT_EQ(paged.live_events, 0);
+  }
+  EXPECT_GT(ooms, 0) << "the small device should have been full at times";
+}
+
+TEST_F(ArenaTest, GrowsByPagesAndLeavesTheRest) {
+  DeviceAllocator a(paged_backend(), 0, Config{});
+  Block* first = a.allocate(MiB(3), nullptr);
+  EXPECT_EQ(a.reserved().now(), 4 * kMiB);
+  Block* second = a.allocate(MiB(3), nullptr);
+  EXPECT_EQ(second->ptr, first->ptr + MiB(3)) << "it begins in the rest of the first one's pages";
+  EXPECT_EQ(a.reserved().now(), 6 * kMiB);
+  a.deallocate(first);
+  a.deallocate(second);
+}
+
+TEST_F(ArenaTest, PagesMoveBeforeTheDriverIsAsked) {
+  DeviceAllocator a(paged_backend(), 0, Config{});
+  std::vector<Block*> blocks;
+  for (int i = 0; i < 16; ++i) blocks.push_back(a.allocate(MiB(4), nullptr));
+  for (int i = 0; i < 16; i += 2) a.deallocate(blocks[static_cast<size_t>(i)]);
+  EXPECT_EQ(a.reserved().now(), 64 * kMiB);
+  Block* large = a.allocate(MiB(32), nullptr);  // no free piece is longer than 4 MiB
+  EXPECT_EQ(a.reserved().now(), 64 * kMiB);
+  a.deallocate(large);
+  for (int i = 1; i < 16; i += 2) a.deallocate(blocks[static_cast<size_t>(i)]);
+}
+
+TEST_F(ArenaTest, PagesOfOtherStreamsMoveToo) {
+  DeviceAllocator a(paged_backend(), 0, Config{});
+  auto stream = [](uintptr_t i) { return reinterpret_cast<StreamHandle>(i); };
+  a.deallocate(a.allocate(MiB(200), stream(1)));
+  Block* b = a.allocate(MiB(200), stream(2));
+  EXPECT_EQ(a.num_ooms(), 0);
+  EXPECT_LE(a.reserved().now(), paged.total);
+  a.deallocate(b);
+}
+
+TEST_F(ArenaTest, SegmentsAreUsedWhereAsked) {
+  DeviceAllocator a(paged_backend(), 0, parse_config("expandable_segments:False"));
+  Block* b = a.allocate(MiB(3), nullptr);
+  EXPECT_EQ(a.reserved().now(), 20 * kMiB);
+  EXPECT_EQ(paged.plain.size(), 1u);
+  a.deallocate(b);
+}
+
+TEST_F(ArenaTest, WithoutACacheEveryBlockIsTheDrivers) {
+  Config config;
+  config.caching = false;
+  DeviceAllocator a(paged_backend(), 0, config);
+  Block* b = a.allocate(1000, nullptr);
+  EXPECT_EQ(paged.plain.begin()->second, 1000u);
+  a.deallocate(b);
+  EXPECT_TRUE(paged.plain.empty());
+  EXPECT_EQ(a.reserved().now(), 0);
+}
+
+TEST_F(ArenaTest, FragmentationOfATrace) {
+  // Sizes as a training run with varying sequence lengths draws them.
+  paged.total = int64_t{141} << 30;
+  DeviceAllocator a(paged_backend(), 0, Config{});
+  std::mt19937 rng(0);
+  std::lognormal_distribution<double> draw(14, 2);
+  std::vector<Block*> live;
+  for (int i = 0; i < 3000; ++i) {
+    live.push_back(a.allocate((static_cast<size_t>(draw(rng)) + 1) * 4, nullptr));
+    if (live.size() > 200) {
+      std::swap(live[rng() % live.size()], live.back());
+      a.deallocate(live.back());
+      live.pop_back();
+    }
+  }
+  const double ratio =
+      static_cast<double>(a.reserved().peak()) / static_cast<double>(a.used().peak());
+  EXPECT_LE(ratio, 1.05);
+  RecordProperty("reserved_over_allocated", std::to_string(ratio));
+  for (Block* b : live) a.deallocate(b);
+}
+
+TEST_F(ArenaTest, AFailureOfTheDriverLosesNothing) {
+  for (int64_t fails = 0; fails < 40; ++fails) {
+    paged = PagedDevice{};
+    paged.total = 256 * kMiB;
+    DeviceAllocator a(paged_backend(), 0, Config{});
+    PagedModel model(a, static_cast<unsigned>(fails));
+    paged.fail_in = fails;
+    for (int i = 0; i < 300; ++i) ASSERT_EQ(model.step(), "") << "failing call " << fails;
+    paged.fail_in = -1;
+    for (int i = 0; i < 300; ++i) ASSERT_EQ(model.step(), "") << "after failing call " << fails;
+    model.release_all();
+    a.empty_cache();
+    ASSERT_EQ(paged.used, 0);
+  }
+}
+
+TEST(AllocatorConfig, ReadsPyTorchsOptions) {
+  Config c = parse_config("max_split_size_mb:128,garbage_collection_threshold:0.8");
+  EXPECT_EQ(c.max_split, MiB(128));
+  EXPECT_DOUBLE_EQ(c.gc_threshold, 0.8);
+  EXPECT_TRUE(c.expandable);
+  EXPECT_FALSE(parse_config("expandable_segments:False").expandable);
+  EXPECT_EQ(parse_config("roundup_power2_divisions:[256:1,512:2,>:4]").roundup_divisions, 4u);
+  EXPECT_EQ(round_up_divisions(1200 * 512, 4), 1280u * 512u);
+  EXPECT_THROW(parse_config("no_such_option:1"), Error);
+  EXPECT_THROW(parse_config("expandable_segments:maybe"), Error);
+  EXPECT_THROW(parse_config("max_split_size_mb:3"), Error);
+}
+
+}  // namespace
+}  // namespace tessera::memory
