@@ -328,7 +328,7 @@ TEST_F(AllocatorTest, OutOfMemorySaysWhatAUserNeeds) {
                         "Tessera but unallocated."),
               0u)
         << text;
-    for (const char* row : {"asked", "largest free block", "free but split", "deferred"})
+    for (const char* row : {"asked", "largest free block", "free in pieces", "deferred"})
       EXPECT_NE(text.find(row), std::string::npos) << row;
   }
   EXPECT_THROW(a.allocate(SIZE_MAX, nullptr), Error);
