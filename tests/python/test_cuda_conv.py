@@ -12,6 +12,8 @@ CASES = [
     ((1, 6, 13, 9), (4, 3, 3, 2), {"stride": (2, 1), "groups": 2, "dilation": (1, 2)}),
     ((2, 12, 8, 8), (12, 1, 3, 3), {"padding": 1, "groups": 12}),  # depthwise
     ((2, 6, 7, 8), (12, 1, 3, 3), {"stride": 2, "groups": 6}),  # two outputs each
+    ((2, 16, 11, 9), (16, 1, 5, 5), {"padding": (2, 1), "stride": (1, 2), "groups": 16}),
+    ((1, 5, 9, 9), (5, 1, 2, 3), {"padding": 1, "dilation": (2, 1), "groups": 5}),
     ((2, 24, 7, 7), (40, 12, 3, 3), {"padding": 2, "dilation": 2, "groups": 2}),
     ((1, 3, 20, 20), (16, 3, 7, 7), {"stride": 2, "padding": 3}),
     ((3, 5, 33), (6, 5, 4), {"stride": 3, "padding": 2}),
@@ -95,7 +97,7 @@ def test_transposed(device, case, last):
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 def test_dtypes(device, dtype):
-    for case in (CASES[0], CASES[2], CASES[4], CASES[5]):
+    for case in (CASES[0], CASES[2], CASES[4], CASES[5], CASES[7]):
         compare(device, dtype, case, False, bias=not dtype.is_complex)
     compare(device, dtype, TRANSPOSED[0], True, bias=not dtype.is_complex)
 

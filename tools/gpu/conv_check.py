@@ -92,6 +92,14 @@ LAYERS = [
     (2, 2048, 512, 1, 1, 7),
     (2, 512, 512, 3, 1, 7),
 ]
+# A filter a channel: not ResNet's, so counted as none.
+DEPTHWISE = [
+    (0, 96, 96, 3, 1, 112),
+    (0, 192, 192, 3, 1, 56),
+    (0, 384, 384, 3, 2, 28),
+    (0, 384, 384, 5, 1, 28),
+    (0, 96, 96, 7, 1, 56),
+]
 TINY = [(1, 4, 8, 3, 1, 8), (2, 8, 8, 1, 2, 6)]
 # dtype, layout, benchmark, cuDNN
 MODES = [
@@ -101,6 +109,7 @@ MODES = [
     ("bfloat16", "nhwc", False, True),
     ("bfloat16", "nhwc", True, True),
     ("float32", "nchw", False, False),
+    ("bfloat16", "nhwc", False, False),
 ]
 
 
@@ -216,15 +225,16 @@ def measure(module, batch, few):
         torch.backends.cudnn.benchmark = benchmark
         if not cudnn and module == "torch":
             continue
-        for times, channels, filters, k, stride, size in TINY if few else LAYERS:
+        for times, channels, filters, k, stride, size in TINY if few else LAYERS + DEPTHWISE:
             x = torch.randn(batch, channels, size, size, device="cuda").to(kind)
-            w = torch.randn(filters, channels, k, k, device="cuda").to(kind)
+            groups = 1 if times else channels
+            w = torch.randn(filters, channels // groups, k, k, device="cuda").to(kind)
             if layout == "nhwc":
                 x, w = last(torch, x), last(torch, w)
             x.requires_grad_(channels > 3)
             w.requires_grad_()
             wanted = (x, w) if channels > 3 else (w,)
-            options = {"stride": stride, "padding": k // 2}
+            options = {"stride": stride, "padding": k // 2, "groups": groups}
 
             def forward(x=x, w=w, options=options):
                 with torch.no_grad():
@@ -282,10 +292,15 @@ def times(batch, few, every):
         for layer, (a, b) in rows:
             peer = theirs.get((mode, layer), (float("nan"),) * 2)
             count, channels, filters, k, stride, size = layer
-            name = f"  {count}x {channels:4}->{filters:4} {k}x{k}/{stride} at {size}"
+            often = f"{count}x" if count else "depthwise"
+            name = f"  {often} {channels:4}->{filters:4} {k}x{k}/{stride} at {size}"
             ratio = " ".join(f"{p / t:6.2f}" for p, t in zip(peer, (a, b), strict=True))
             cells = [1000 * v for v in (a, b, *peer)]
-            if every or not all(p >= 0.95 * t for p, t in zip(peer, (a, b), strict=True)):
+            if (
+                every
+                or not count
+                or not all(p >= 0.95 * t for p, t in zip(peer, (a, b), strict=True))
+            ):
                 print(f"{name:40} " + " ".join(f"{c:8.1f}" for c in cells) + "  " + ratio)
             sums = [s + count * c for s, c in zip(sums, cells, strict=True)]
         ratio = " ".join(f"{sums[i + 2] / sums[i]:6.2f}" for i in range(2))

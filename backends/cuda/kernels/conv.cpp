@@ -29,11 +29,18 @@ Status run_conv(Device& d, CUstream stream, const KernelArgs& a) {
     c.flags = a.ints[10];
     c.benchmark_limit = a.ints[11];
   }
-#ifdef TESSERA_CUDNN
   bool done = false;
+#ifdef TESSERA_CUDNN
+  // Planes of a channel each are ours: cuDNN would lay them out anew.
+  const bool planes = c.groups > 1 && c.groups == c.input.sizes[1] &&
+                      c.input.strides[1] >= c.input.strides[4] && !conv_must_be_cudnn();
+  if (planes) TS_TRY(conv_depthwise(d, stream, c, &done));
+  if (done) return ok();
   TS_TRY(conv_by_cudnn(d, stream, c, &done));
   if (done) return ok();
 #endif
+  TS_TRY(conv_depthwise(d, stream, c, &done));
+  if (done) return ok();
   return conv_by_tiles(d, stream, c);
 }
 

@@ -274,6 +274,8 @@ Status conv_by_cudnn(Device& d, CUstream stream, const ConvCall& c, bool* done) 
   return c.bias ? add_bias(d, stream, c) : ok();
 }
 
+bool conv_must_be_cudnn() { return use() == Use::kMust; }
+
 // For torch.backends.cudnn.version(); 0 where it cannot be opened.
 extern "C" [[gnu::visibility("default")]] int64_t tessera_cuda_cudnn_version() {
   const CudnnApi* api = use() == Use::kNever ? nullptr : cudnn_api(nullptr);

@@ -18,8 +18,13 @@ struct ConvCall {
 // Any strides, any dtype.
 Status conv_by_tiles(Device& d, CUstream stream, const ConvCall& c);
 
+// Filters of one channel each, in two dimensions; *done says whether it was one.
+Status conv_depthwise(Device& d, CUstream stream, const ConvCall& c, bool* done);
+
 // By cuDNN, where that is there, takes it and is allowed; *done says whether. See
 // $TESSERA_CUDNN in conv_cudnn.cpp.
 Status conv_by_cudnn(Device& d, CUstream stream, const ConvCall& c, bool* done);
+// All that it takes are to be its own.
+bool conv_must_be_cudnn();
 
 }  // namespace tessera::cuda
