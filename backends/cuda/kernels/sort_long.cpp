@@ -15,7 +15,7 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr int kThreads = 384;
+constexpr int kThreads = 512;
 constexpr int64_t kCountThreads = 512;
 
 // How often each digit occurs in each row, for all passes at once.
@@ -224,10 +224,11 @@ constexpr TextKernel kPass{"sort_pass",
 
 Status sort_long_rows(Device& d, CUstream stream, const SortRows& s) {
   const int64_t item = static_cast<int64_t>(itemsize(s.dtype)), digits = item;
-  // Two blocks a multiprocessor where it has 164 KiB or more; Turing's 64 KiB hold one of 16 items.
+  // Two blocks a multiprocessor where it has 164 KiB or more; Turing's 64 KiB hold a smaller one.
   // Rows of one tile have one of about their size.
-  const int64_t most = item == 8 ? 10 : d.max_shared >= 96 * 1024 ? 20 : 16;
-  const int64_t items = s.n <= kThreads * 8 ? 8 : item < 8 && s.n <= kThreads * 12 ? 12 : most;
+  const bool small = d.max_shared < 96 * 1024;
+  const int64_t most = item == 8 ? (small ? 7 : 10) : small ? 11 : 16;
+  const int64_t items = s.n <= kThreads * 8 ? std::min<int64_t>(8, most) : most;
   const int64_t tile = kThreads * items;
   const int64_t tiles = (s.n + tile - 1) / tile, all_tiles = s.rows * tiles, numel = s.rows * s.n;
   if (all_tiles >= int64_t{1} << 31)
@@ -299,13 +300,22 @@ Status sort_long_rows(Device& d, CUstream stream, const SortRows& s) {
       flip,
       static_cast<uint32_t>(s.skip),
       0};
+  const Kernel* kernel = nullptr;
+  TS_TRY(find_text_kernel(d, kPass,
+                          {TS_KEY_DEFS(s.dtype), def("WIDE", wide ? 1 : 0),
+                           def("THREADS", kThreads), def("ITEMS", items)},
+                          &kernel));
+  // Beside it the kernel has shared memory of its own: together they may be more than a block has
+  // without asking.
+  const int shared = static_cast<int>(tile * (item + 4));
+  TS_TRY(check(d,
+               driver().cuFuncSetAttribute(kernel->function,
+                                           CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared),
+               "sorting"));
   for (int pass = 0; pass < digits; ++pass) {
     p.pass = pass;
     p.ticket = part<uint32_t>(room, tickets) + pass;
-    TS_TRY(launch_text(d, stream, kPass,
-                       {TS_KEY_DEFS(s.dtype), def("WIDE", wide ? 1 : 0), def("THREADS", kThreads),
-                        def("ITEMS", items)},
-                       {all_tiles, kThreads, 1, 1, static_cast<int>(tile * (item + 4))}, &p));
+    TS_TRY(launch(d, stream, *kernel, {all_tiles, kThreads, 1, 1, shared}, &p, "sorting"));
   }
   return ok();
 }
