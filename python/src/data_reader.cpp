@@ -66,35 +66,11 @@ PythonError invalid(PyObject* data) {
   return raise_python(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(data)->tp_name);
 }
 
-PythonError overflow(DType dtype) {
-  return raise_python(PyExc_RuntimeError, "value cannot be converted to type %s without overflow",
-                      dtype_name(dtype));
-}
-
-struct Range {
-  int64_t low, high;
-};
-Range range_of(DType dtype) {
-  switch (dtype) {
-    case DType::kUInt8:
-      return {-255, 255};  // negative numbers wrap, as in PyTorch
-    case DType::kInt8:
-      return {-128, 127};
-    case DType::kInt16:
-      return {-32768, 32767};
-    case DType::kInt32:
-      return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
-    default:
-      return {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
-  }
-}
-
 Scalar checked_integer(Scalar s, DType dtype) {
-  if (s.is_double() && !(s.d >= -0x1p63 && s.d < 0x1p63)) throw overflow(dtype);
-  int64_t v = s.to_int();
-  Range range = range_of(dtype);
-  if (v < range.low || v > range.high) throw overflow(dtype);
-  return Scalar(v);
+  if (!fits(s, dtype))
+    throw raise_python(PyExc_RuntimeError, "value cannot be converted to type %s without overflow",
+                       dtype_name(dtype));
+  return Scalar(s.to_int());
 }
 
 double real_number(PyObject* o) {

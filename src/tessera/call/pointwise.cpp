@@ -1,5 +1,7 @@
 #include "tessera/call/pointwise.h"
 
+#include <algorithm>
+
 #include "tessera/base/blocking.h"
 #include "tessera/base/half.h"
 #include "tessera/call/mismatch.h"
@@ -44,32 +46,42 @@ void collect(const Op& op, Args args, Pointwise& p) {
   }
 }
 
-// Numbers join elements of the common dtype: they wrap to a narrow integer, and where the record
-// says so they are rounded first (a float16 tensor of 0.1 equals 0.1).
+// Numbers join elements of the common dtype as the record says: they wrap to a narrow integer, and
+// those compared are rounded first (a float16 tensor of 0.1 equals 0.1). A 0-d tensor beside half
+// floats is a number too: it keeps the precision that they are computed in.
 void fit_numbers(const Op& op, Pointwise& p) {
   DType t = p.common;
+  Numbers how = op.record->numbers;
   bool compares = op.record->types == TypeRule::kCompare;
   bool narrow = is_integral(t, false) && t != DType::kInt64;
-  bool rounds = is_reduced_floating(t) && (compares || op.record->rounds_numbers);
-  if (!narrow && !rounds) return;
+  bool rounds = is_reduced_floating(t) && (compares || how == Numbers::kRound);
+  bool wide = is_reduced_floating(t) && !rounds;
+  if (!narrow && !rounds && !wide && how != Numbers::kFit) return;
   for (int k = 0; k < p.num_sources; ++k) {
-    if (p.sources[k].tensor || p.body->sources[k] == 'b') continue;
+    if (p.body->sources[k] == 'b') continue;
+    if (const TensorBase* tensor = p.sources[k].tensor) {
+      p.sources[k].wide = wide && tensor->dim() == 0 && is_floating(tensor->dtype());
+      continue;
+    }
     Scalar& s = p.sources[k].immediate;
+    if (how == Numbers::kFit) check_fits(s, is_reduced_floating(t) ? DType::kFloat32 : t);
+    if (narrow && compares) check_fits(s, t);
+    if (!narrow && !rounds) continue;
     if (rounds) {
       float f = static_cast<float>(s.to_double());
       s = t == DType::kFloat16 ? half_to_float(float_to_half(f))
                                : bfloat16_to_float(float_to_bfloat16(f));
       continue;
     }
+    if (how == Numbers::kBound) {
+      IntRange range = int_range(t);
+      s = std::clamp(s.to_int(), range.low, range.high);
+      continue;
+    }
     int shift = 64 - 8 * static_cast<int>(itemsize(t));
     auto bits = static_cast<uint64_t>(s.to_int()) << shift;
-    int64_t wrapped = t == DType::kUInt8 ? static_cast<int64_t>(bits >> shift)
-                                         : static_cast<int64_t>(bits) >> shift;
-    // Negative numbers may wrap to unsigned ones.
-    bool fits = wrapped == s.to_int() || (t == DType::kUInt8 && s.to_int() < 0 && wrapped > 0);
-    TS_CHECK(!compares || fits, "value cannot be converted to type ", dtype_name(t),
-             "_t without overflow");
-    s = wrapped;
+    s = t == DType::kUInt8 ? static_cast<int64_t>(bits >> shift)
+                           : static_cast<int64_t>(bits) >> shift;
   }
 }
 
@@ -125,10 +137,13 @@ void check_scalars(const Op& op, Args args, DType common) {
     const Scalar& s = args[i].scalar;
     TS_CHECK(s.kind != Scalar::Kind::kBool || common == DType::kBool || op.args[i].name != "alpha",
              "Boolean alpha only supported for Boolean results.");
-    TS_CHECK(!s.is_double() || is_differentiable(common), "For integral input tensors, argument ",
-             op.args[i].name, " must not be a floating point number.");
-    TS_CHECK(!s.is_complex() || is_complex(common), "For non-complex input tensors, argument ",
-             op.args[i].name, " must not be a complex number.");
+    if (op.args[i].name == "alpha") {
+      TS_CHECK(!s.is_double() || is_differentiable(common),
+               "For integral input tensors, argument alpha must not be a floating point number.");
+      TS_CHECK(!s.is_complex() || is_complex(common),
+               "For non-complex input tensors, argument alpha must not be a complex number.");
+    }
+    check_fits(s, is_reduced_floating(common) ? DType::kFloat32 : common);
   }
 }
 

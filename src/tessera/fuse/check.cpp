@@ -83,6 +83,7 @@ Pointwise as_pointwise(const PendingOp& op, const Dims& shape, TensorBase (&sour
     if (op.immediate[k]) continue;
     if (!sources[k].defined()) sources[k] = tensor_at(op.sources[k], shape);
     p.sources[k].tensor = &sources[k];
+    p.sources[k].wide = op.wide[k];
   }
   for (int k = 0; k < op.num_scalars; ++k) p.scalars[k] = op.scalars[k];
   return p;

@@ -92,7 +92,7 @@ uint16_t ProgramBuilder::lower(const PointwiseBody& body, RegClass cls, DType co
       converted[k] = {SourceKind::kImmediate, immediate(s.scalar, want_cls)};
       continue;
     }
-    DType want = want_cls == cls ? common : natural_dtype(want_cls);
+    DType want = want_cls == cls && !s.wide ? common : natural_dtype(want_cls);
     Source from = s.source;
     DType have = s.dtype;
     if (have != want) {
@@ -187,6 +187,7 @@ void run_now(const Pointwise& p, const TensorBase& out) {
     }
     lowered[k].source = {SourceKind::kInput, static_cast<uint16_t>(num_inputs)};
     lowered[k].dtype = s.tensor->dtype();
+    lowered[k].wide = s.wide;
     dense &= s.tensor->is_contiguous() && s.tensor->numel() == out.numel();
     inputs[num_inputs] = {s.tensor->raw(), s.tensor->dtype(), nullptr};
     tensors[num_inputs++] = s.tensor;

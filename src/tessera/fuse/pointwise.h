@@ -10,6 +10,7 @@ inline constexpr int kMaxScalars = 3;
 struct PointwiseSource {
   const TensorBase* tensor = nullptr;  // null: an immediate
   Scalar immediate;
+  bool wide = false;  // a 0-d tensor beside half floats: read in float, not rounded as they are
 };
 
 struct Pointwise {
@@ -33,6 +34,7 @@ struct LoweredSource {
   Source source;
   DType dtype;
   bool immediate = false;
+  bool wide = false;
   Scalar scalar;
 };
 

@@ -50,6 +50,7 @@ void GroupRunner::run_group(const Group& g) {
       }
       const PendingOperand& o = op->sources[k];
       s.dtype = o.dtype;
+      s.wide = op->wide[k];
       if (in_register(o, op->group)) {
         s.source = {SourceKind::kValue, o.producer->value};
         continue;

@@ -137,6 +137,7 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   for (int k = 0; k < p.num_scalars; ++k) op.scalars[k] = p.scalars[k];
   for (int k = 0; k < p.num_sources; ++k) {
     op.immediate[k] = p.sources[k].tensor == nullptr;
+    op.wide[k] = p.sources[k].wide;
     if (op.immediate[k])
       op.immediates[k] = p.sources[k].immediate;
     else

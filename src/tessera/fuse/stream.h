@@ -79,6 +79,7 @@ struct PendingOp {
   uint8_t num_sources;
   uint8_t num_scalars;
   bool immediate[kMaxSources];
+  bool wide[kMaxSources];
   Scalar immediates[kMaxSources];
   Scalar scalars[kMaxScalars];
   int64_t numel;

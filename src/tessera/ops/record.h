@@ -28,6 +28,14 @@ enum class TypeRule : uint8_t {
   kBool,          // sources converted to bool, result bool
 };
 
+// How numbers among the sources join elements of the common dtype.
+enum class Numbers : uint8_t {
+  kJoin,   // wrapped to a narrow integer; beside half floats kept in float, as 0-d tensors are
+  kRound,  // rounded to the common dtype first, as those compared always are
+  kFit,    // refused where the common dtype has no place for them
+  kBound,  // brought into the range of an integer
+};
+
 // kFloat32Gpu: what PyTorch's CPU autocast leaves as it is.
 enum class Autocast : uint8_t { kNone, kLower, kFloat32, kFloat32Gpu, kPromote };
 
@@ -79,8 +87,7 @@ struct OpRecord {
   void (*backward)(Backward&) = nullptr;
 
   Autocast autocast = Autocast::kNone;
-  // Numbers among the sources are rounded to the common dtype first, as those compared always are.
-  bool rounds_numbers = false;
+  Numbers numbers = Numbers::kJoin;
   // What `out=` or the in-place form writes must have the result's dtype: nothing is converted.
   bool exact_out = false;
   // May raise by its data (division of integers by zero): never deferred.

@@ -134,6 +134,17 @@ class Outputs {
   std::vector<TensorBase> more_;
 };
 
+// The numbers an integer dtype holds.
+struct IntRange {
+  int64_t low, high;
+};
+IntRange int_range(DType dtype);
+// Has the dtype a place for a number? None for one beyond its range, for nan in an integer, for a
+// complex one in a real dtype. A negative integer stands for the unsigned one that it wraps to.
+bool fits(const Scalar& value, DType dtype);
+// Raises as PyTorch does where it has none.
+void check_fits(const Scalar& value, DType dtype);
+
 DType default_dtype();
 void set_default_dtype(DType dtype);
 

@@ -104,7 +104,7 @@ TS_OP({
     .body = &remainder_body,
     .saves = "self:other other",
     .backward = [](Backward& b) { rest_backward(b, op::_div_floor); },
-    .rounds_numbers = true,
+    .numbers = Numbers::kRound,
     .operators = "__mod__ __imod__",
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), 2.5"}},
 });
@@ -118,7 +118,7 @@ TS_OP({
     .body = &remainder_body,
     .saves = "other",
     .backward = [](Backward& b) { rest_backward(b, op::_div_floor); },
-    .rounds_numbers = true,
+    .numbers = Numbers::kRound,
     .operators = "__rmod__",
     .samples = {{"7.03125, T(3, 4)"}},
 });
@@ -134,7 +134,7 @@ TS_OP({
     .body = &fmod_body,
     .saves = "self:other other",
     .backward = [](Backward& b) { rest_backward(b, op::_div_trunc); },
-    .rounds_numbers = true,
+    .numbers = Numbers::kRound,
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), 2.5"}},
 });
 

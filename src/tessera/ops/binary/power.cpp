@@ -41,7 +41,9 @@ void check_power(const Call& c) {
   TS_CHECK(!integral || !c.args[0].is_tensor() || !exponent.is_scalar() ||
                exponent.scalar.is_double() || exponent.scalar.i >= 0,
            "Integers to negative integer powers are not allowed.");
-  refuse_bool(c);
+  if (exponent.is_scalar() && is_integral(result_type(c.args), false))
+    check_fits(exponent.scalar, result_type(c.args));
+  if (!exponent.is_scalar()) refuse_bool(c);  // to the power of True or False a bool stays one
 }
 
 // exponent * self^(exponent - 1)

@@ -42,6 +42,8 @@ void fill_elements(const Call& c, const TensorBase& to) {
     TS_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
              value.dim(), " dimensions.");
     if (!(value.device() == to.device())) value = op::_to_device(value, to.device());
+  } else {
+    check_fits(c.scalar(1), to.dtype());
   }
   Value sources[] = {value.defined() ? Value(value) : c.args[1]};
   pointwise_into(c.op, copy_body, sources, to.dtype(), to);

@@ -24,26 +24,19 @@ TensorBase arange(Scalar start, Scalar end, Scalar step, const CreationOptions& 
   TS_CHECK(!start.is_complex() && !end.is_complex() && !step.is_complex(),
            "arange(): complex numbers have no order");
   double count;
-  if (is_integral(dtype, false)) {
-    int64_t from = start.to_int(), to = end.to_int(), by = step.to_int();
-    TS_CHECK(by != 0, "step must be nonzero");
-    TS_CHECK(std::isfinite(start.to_double()) && std::isfinite(end.to_double()),
-             "unsupported range: ", start.to_double(), " -> ", end.to_double());
-    TS_CHECK(by > 0 ? to >= from : to <= from,
-             "upper bound and lower bound inconsistent with step sign");
-    // Exact where the numbers leave what a double can tell apart; other integers count as PyTorch
-    // counts them, by the numbers given.
+  double from = start.to_double(), to = end.to_double(), by = step.to_double();
+  TS_CHECK(by > 0 || by < 0, "step must be nonzero");
+  TS_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
+  TS_CHECK(by > 0 ? to >= from : to <= from,
+           "upper bound and lower bound inconsistent with step sign");
+  if (dtype == DType::kInt64 && std::trunc(by) == by) {
+    // In whole steps between whole numbers, exact where they leave what a double can tell apart.
+    // Everything else counts by the numbers given.
     using Wide = __int128;
-    if (dtype == DType::kInt64)
-      count = static_cast<double>((static_cast<Wide>(to) - from + by - (by > 0 ? 1 : -1)) / by);
-    else
-      count = std::ceil((end.to_double() - start.to_double()) / step.to_double());
+    const int64_t stride = step.to_int();
+    Wide length = static_cast<Wide>(end.to_int()) - start.to_int() + stride;
+    count = static_cast<double>((length - (stride > 0 ? 1 : -1)) / stride);
   } else {
-    double from = start.to_double(), to = end.to_double(), by = step.to_double();
-    TS_CHECK(by > 0 || by < 0, "step must be nonzero");
-    TS_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
-    TS_CHECK(by > 0 ? to >= from : to <= from,
-             "upper bound and lower bound inconsistent with step sign");
     count = std::ceil((to - from) / by);
   }
   TS_CHECK(count >= 0 && count <= 0x1p62, "invalid size, possible overflow?");
@@ -80,6 +73,8 @@ TensorBase spaced(const Call& c, const char* kernel, double base, int options_at
   TS_CHECK(!is_complex(natural) || is_complex(dtype), kernel, "(): inferred dtype ",
            dtype_title(natural), " can't be safely cast to passed dtype ", dtype_title(dtype));
   TS_CHECK_IMPLEMENTED(dtype != DType::kBool, "\"", kernel, "_cpu\" not implemented for 'Bool'");
+  if (steps > 0) check_fits(start, dtype);
+  if (steps > 1) check_fits(end, dtype);
   int64_t ints[] = {start.to_int(), end.to_int()};
   double doubles[] = {start.to_double(), start.im, end.to_double(), end.im, base};
   return ramp(kernel, steps, dtype, o, ints, doubles);

@@ -65,44 +65,6 @@ TensorBase number_like(Scalar value, const TensorBase& like) {
   return op::full({}, value, like.dtype(), like.device());
 }
 
-void check_fits(Scalar value, DType dtype) {
-  constexpr const char* names[kNumDTypes] = {"bool",
-                                             "uint8_t",
-                                             "int8_t",
-                                             "int16_t",
-                                             "int",
-                                             "int64_t",
-                                             "at::Half",
-                                             "at::BFloat16",
-                                             "float",
-                                             "double",
-                                             "c10::complex<float>",
-                                             "c10::complex<double>"};
-  const char* name = names[static_cast<int>(dtype)];
-  auto refuse = [&] {
-    raise(ErrorKind::kRuntime,
-          cat("value cannot be converted to type ", name, " without overflow"));
-  };
-  if (is_complex(dtype) || dtype == DType::kBool) return;
-  if (value.is_complex() && value.im != 0) refuse();
-  double v = value.to_double();
-  if (is_floating(dtype)) {
-    double most = dtype == DType::kFloat16   ? 65504.0
-                  : dtype == DType::kFloat64 ? std::numeric_limits<double>::max()
-                                             : std::numeric_limits<float>::max();
-    if (std::isfinite(v) && std::abs(v) > most) refuse();
-    return;
-  }
-  if (dtype == DType::kInt64) {
-    if (value.is_double() && !(v >= -0x1p63 && v < 0x1p63)) refuse();
-    return;
-  }
-  int bits = static_cast<int>(itemsize(dtype)) * 8;
-  double top = std::ldexp(1.0, dtype == DType::kUInt8 ? bits : bits - 1);
-  // An unsigned number may be written as its negative.
-  if (!(v >= (dtype == DType::kUInt8 ? -top + 1 : -top) && v < top)) refuse();
-}
-
 int64_t check_index_source(const Call& c, const char* name) {
   const TensorBase &self = c.tensor(0), &index = c.tensor(2), &source = c.tensor(3);
   check_same_device(c.op, c.args);

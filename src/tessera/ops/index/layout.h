@@ -25,8 +25,6 @@ Scalar neutral_element(Combine combine, DType dtype);
 Combine combine_of(std::string_view reduce);
 // The numbers of a 0-d tensor of `dtype`: a number that a tensor is filled with.
 TensorBase number_like(Scalar value, const TensorBase& like);
-// Raises as PyTorch does where a number has no place in the dtype.
-void check_fits(Scalar value, DType dtype);
 
 // What index_add and index_reduce ask of (self, dim, index, source); the wrapped dimension.
 int64_t check_index_source(const Call& call, const char* name);

@@ -36,8 +36,8 @@ void check_operands(const Call& c) {
     TS_CHECK(c.tensor(i).dtype() == self, "self and ", c.op.args[static_cast<size_t>(i)].name,
              " must have the same dtype, but got ", dtype_title(self), " and ",
              dtype_title(c.tensor(i).dtype()));
-  TS_CHECK(is_complex(self) || (!c.scalar(beta).is_complex() && !c.scalar(alpha).is_complex()),
-           "value cannot be converted to type ", dtype_name(self), " without overflow");
+  for (int i : {beta, alpha})
+    check_fits(c.scalar(i), is_reduced_floating(self) ? DType::kFloat32 : self);
 }
 
 // A factor as the result's dtype has it: for integers without its fraction.

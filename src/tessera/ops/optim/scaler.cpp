@@ -4,6 +4,7 @@
 #include "tessera/gen/compare.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/ternary.h"
+#include "tessera/gen/view.h"
 #include "tessera/ops/call.h"
 
 namespace tessera {
@@ -14,6 +15,9 @@ void check_number(const TensorBase& t, const char* name, DType dtype) {
   TS_CHECK(t.numel() == 1, name, " must be a 1-element tensor.");
   TS_CHECK(t.dtype() == dtype, name, " must be a ", dtype_title(dtype), " tensor.");
 }
+
+// One element of whatever shape, as a number: beside half floats it stays a float.
+TensorBase as_number(const TensorBase& t) { return op::reshape(t, Dims{}.span()); }
 
 }  // namespace
 
@@ -26,12 +30,13 @@ TS_OP({
       const TensorBase &found = c.tensor(1), &inverse = c.tensor(2);
       check_number(found, "found_inf", DType::kFloat32);
       check_number(inverse, "inv_scale", DType::kFloat32);
+      const TensorBase factor = as_number(inverse);
       for (const TensorBase& g : c.tensors(0)) {
         TS_CHECK(is_floating(g.dtype()), "gradients to unscale have to be floating point, got ",
                  g.dtype());
         TensorBase finite = op::all(op::isfinite(g));
-        copy_into(found, op::where(finite, found, Scalar(1.0)), false);
-        op::mul_(g, inverse);
+        copy_into(found, op::where(finite, as_number(found), Scalar(1.0)), false);
+        op::mul_(g, factor);
       }
       return found;
     },
@@ -44,10 +49,11 @@ TS_OP({
            "were.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
-      const TensorBase &scale = c.tensor(0), &tracker = c.tensor(1), &found = c.tensor(2);
-      check_number(scale, "current_scale", DType::kFloat32);
-      check_number(tracker, "growth_tracker", DType::kInt32);
-      check_number(found, "found_inf", DType::kFloat32);
+      check_number(c.tensor(0), "current_scale", DType::kFloat32);
+      check_number(c.tensor(1), "growth_tracker", DType::kInt32);
+      check_number(c.tensor(2), "found_inf", DType::kFloat32);
+      const TensorBase scale = as_number(c.tensor(0)), tracker = as_number(c.tensor(1));
+      const TensorBase found = as_number(c.tensor(2));
       TensorBase bad = op::ne(found, Scalar(0));
       TensorBase count = op::add(tracker, Scalar(1));
       TensorBase due = op::eq(count, Scalar(c.integer(5)));
@@ -55,9 +61,9 @@ TS_OP({
       grown = op::where(op::logical_and(due, op::isfinite(grown)), grown, scale);
       TensorBase next = op::where(bad, op::mul(scale, Scalar(c.number(4))), grown);
       TensorBase counted = op::where(op::logical_or(bad, due), Scalar(0), count);
-      copy_into(scale, next, false);
-      copy_into(tracker, counted, false);
-      return scale;
+      copy_into(c.tensor(0), next, false);
+      copy_into(c.tensor(1), counted, false);
+      return c.tensor(0);
     },
 });
 

@@ -17,6 +17,17 @@ TS_BODY(between_backward, "tttt", 't', 0, (TS_FLOATS), return select((b >= c) & 
 
 namespace {
 
+// A bound that leaves no number of the dtype is refused; `most` says that it is the upper one.
+void check_bound(const Call& c, int i, bool most) {
+  if (!c.args[i].is_scalar()) return;
+  DType t = result_type(c.args);
+  if (!is_integral(t, false)) return check_fits(c.scalar(i), t);
+  IntRange range = int_range(t);
+  int64_t bound = c.integer(i);
+  TS_CHECK(most ? bound >= range.low : bound <= range.high, "Clamp ", most ? "max" : "min",
+           " value ", bound, " is outside the representable range of ", dtype_title(t));
+}
+
 void refuse_complex(const Call& c) {
   TS_CHECK(!is_complex(result_type(c.args)), "clamp is not supported for complex types");
 }
@@ -25,6 +36,8 @@ void check_bounds(const Call& c) {
   TS_CHECK(c.has(1) || c.has(2), "torch.clamp: At least one of 'min' or 'max' must not be None");
   refuse_complex(c);
   refuse_bool(c);
+  check_bound(c, 1, false);
+  check_bound(c, 2, true);
 }
 
 }  // namespace
@@ -59,6 +72,7 @@ TS_OP({
             b.set(2, op::where(chosen, g, 0));
           }
         },
+    .numbers = Numbers::kBound,
     .samples = {{"T(3, 4), -1.03, 1.03"}, {"T(3, 4), None, 1.03"}, {"T(3, 4), U(4), 2.03"}},
 });
 
@@ -84,7 +98,11 @@ TS_OP({
     .example = "torch.clamp_min(torch.tensor([-2.0, 0.5]), 0)",
     .kind = Kind::kPointwise,
     .forms = kFunction | kMethod | kInplace | kOut,
-    .check = refuse_complex,
+    .check =
+        [](const Call& c) {
+          refuse_complex(c);
+          check_bound(c, 1, false);
+        },
     .body = &clamp_min_body,
     .saves = "self min",
     .backward =
@@ -93,6 +111,7 @@ TS_OP({
           if (b.wants(0)) b.set(0, op::_clamp_backward(b.grad, x, b.args[1], Value()));
           if (b.wants(1)) b.set(1, op::where(op::lt(x, b.args[1]), b.grad, 0));
         },
+    .numbers = Numbers::kBound,
     .samples = {{"T(3, 4), 0.53"}, {"T(3, 4), T(4)"}},
 });
 
@@ -102,7 +121,11 @@ TS_OP({
     .example = "torch.clamp_max(torch.tensor([-2.0, 0.5]), 0)",
     .kind = Kind::kPointwise,
     .forms = kFunction | kMethod | kInplace | kOut,
-    .check = refuse_complex,
+    .check =
+        [](const Call& c) {
+          refuse_complex(c);
+          check_bound(c, 1, true);
+        },
     .body = &clamp_max_body,
     .saves = "self max",
     .backward =
@@ -111,6 +134,7 @@ TS_OP({
           if (b.wants(0)) b.set(0, op::_clamp_backward(b.grad, x, Value(), b.args[1]));
           if (b.wants(1)) b.set(1, op::where(op::gt(x, b.args[1]), b.grad, 0));
         },
+    .numbers = Numbers::kBound,
     .samples = {{"T(3, 4), 0.53"}, {"T(3, 4), T(4)"}},
 });
 

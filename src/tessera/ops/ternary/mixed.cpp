@@ -111,8 +111,7 @@ TS_OP({
           TS_CHECK_IMPLEMENTED(is_differentiable(t), "\"lerp\" not implemented for '",
                                dtype_title(t), "'");
           if (c.args[2].is_tensor()) return same(2);
-          TS_CHECK(is_complex(t) || !c.scalar(2).is_complex(), "value cannot be converted to type ",
-                   dtype_name(t), " without overflow");
+          check_fits(c.scalar(2), is_reduced_floating(t) ? DType::kFloat32 : t);
         },
     .body = &lerp_body,
     .saves = "self:weight end:weight weight",
