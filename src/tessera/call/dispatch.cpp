@@ -143,6 +143,19 @@ TensorBase inplace_view(const Op& op, Args args, const TensorBase& self) {
   return self;
 }
 
+bool reads_tensors(Args args) {
+  for (const Value& v : args)
+    if (v.is_tensor() || v.tag == Value::Tag::kTensors) return true;
+  return false;
+}
+
+// Is the shape of the result one of the arguments? That of arange follows from its numbers.
+bool names_shape(const Op& op) {
+  for (const ArgSpec& arg : op.args)
+    if (arg.type == ArgSpec::Type::kInts) return true;
+  return op.record->random;
+}
+
 }  // namespace
 
 Outputs dispatch(const Op& op, Args args) {
@@ -201,9 +214,17 @@ void dispatch_out(const Op& op, Args args, std::span<const TensorBase> outs) {
     call_pointwise(op, args, Target::kOut, outs[0]);
     return;
   }
-  // What is not said of dtype and device is read off the output, as PyTorch does.
+  // What is not said of dtype and device is read off the output, as PyTorch does; what is said must
+  // be true of it.
+  const bool creates = op.self_index < 0 && !reads_tensors(args);
   std::vector<Value> said(args.begin(), args.end());
   for (size_t i = 0; i < said.size(); ++i) {
+    if (said[i].tag == Value::Tag::kDType)
+      TS_CHECK(said[i].dtype == outs[0].dtype(), "dtype ", said[i].dtype,
+               " does not match dtype of out parameter (", outs[0].dtype(), ")");
+    if (said[i].tag == Value::Tag::kDevice)
+      TS_CHECK(said[i].device == outs[0].device(), "device ", said[i].device,
+               " does not match device of out parameter (", outs[0].device(), ")");
     if (!said[i].is_none()) continue;
     if (op.args[i].type == ArgSpec::Type::kDType) said[i] = Value(outs[0].dtype());
     if (op.args[i].type == ArgSpec::Type::kDevice) said[i] = Value(outs[0].device());
@@ -211,12 +232,24 @@ void dispatch_out(const Op& op, Args args, std::span<const TensorBase> outs) {
   Outputs results = dispatch(op, said);
   TS_CHECK(static_cast<size_t>(results.size()) == outs.size(), op.name, "(): out= has ",
            outs.size(), " tensors and there are ", results.size(), " results");
+  // Of several results with indices among them each goes into its own dtype.
+  bool exact = false;
+  for (int i = 0; outs.size() > 1 && i < results.size(); ++i)
+    exact |= is_integral(results[i].dtype(), true);
   for (size_t i = 0; i < outs.size(); ++i) {
     const TensorBase& out = outs[i];
     const TensorBase& result = results[static_cast<int>(i)];
+    TS_CHECK(!exact || result.dtype() == out.dtype(), "Expected out tensor to have dtype ",
+             result.dtype(), ", but got ", out.dtype(), " instead");
     check_result_fits(op, result.dtype(), out.dtype());
     if (!(result.device() == out.device()))
       throw DeviceMismatch(op.name, {"the result", result}, {"out", out});
+    if (creates && !names_shape(op) && result.dim() == 1 && out.numel() == result.numel()) {
+      // A number of elements was asked for, and the output has it: its shape is its own.
+      check_writable(op, out);
+      copy_into(out, alias(result, out.sizes(), contiguous_strides(out.sizes()), 0), false);
+      continue;
+    }
     resize_output(out, result.sizes());
     check_writable(op, out);
     copy_into(out, result, false);

@@ -42,6 +42,7 @@ TS_OP({
           TensorBase whole = op::new_zeros(b.grad, b.shape(0).span());
           b.set(0, op::index_add_(whole, b.integer(1), b.tensor(2), b.grad));
         },
+    .exact_out = true,
     .samples = {{"T(5, 4), 0, I([0, 4, 2], 5)"},
                 {"T(5, 4), 1, I([3, 3], 4)"},
                 {"T(5, 4), 0, I([], 5)"},

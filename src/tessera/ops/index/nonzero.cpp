@@ -29,6 +29,7 @@ TS_OP({
       if (out.numel() > 0) launch("nonzero", {&out, 1}, in, {&kPositionBlock, 1});
       return out;
     },
+    .exact_out = true,
     .not_differentiable = true,
     .samples = {{"B(3, 4)"}, {"T(5)"}, {"B(2, 0)"}},
 });

@@ -115,6 +115,7 @@ TS_OP({
       if (sorter.defined()) check_sorter(sorted, sorter);
       return find_positions(sorted, input, c.flag(2), right, sorter);
     },
+    .exact_out = true,
     .not_differentiable = true,
     .samples = {{"torch.tensor([-3.0, -1.0, 0.5, 2.0]), T(3, 4)"},
                 {"torch.tensor([[0, 2, 4], [1, 3, 5]]), I([[2, 4], [1, 6]]), right=True"},
@@ -135,6 +136,7 @@ TS_OP({
       check_same_device(c.op, c.args);
       return find_positions(boundaries, c.args[0], c.flag(2), c.flag(3), TensorBase());
     },
+    .exact_out = true,
     .not_differentiable = true,
     .samples = {{"T(3, 4), torch.tensor([-3.0, -1.0, 0.5, 2.0])"},
                 {"3, torch.tensor([1, 3, 5]), right=True"}},

@@ -39,6 +39,7 @@ TS_OP({
           TensorBase whole = op::new_zeros(b.grad, b.shape(0).span());
           b.set(0, op::put_(whole, b.tensor(1), b.grad, true));
         },
+    .exact_out = true,
     .samples = {{"T(3, 4), I([[0, -1], [5, 5]], 12)"}, {"T(), I([0], 1)"}},
 });
 

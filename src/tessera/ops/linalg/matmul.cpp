@@ -35,6 +35,7 @@ TS_OP({
           if (b.wants(1)) b.set(1, op::bmm(linalg::mH(b.tensor(0)), b.grad));
         },
     .autocast = Autocast::kLower,
+    .exact_out = true,
     .samples = {{"T(2, 3, 4), T(2, 4, 5)"}},
 });
 
@@ -79,6 +80,7 @@ TS_OP({
           if (b.wants(1)) b.set(1, op::mm(linalg::mH(b.tensor(0)), b.grad));
         },
     .autocast = Autocast::kLower,
+    .exact_out = true,
     .samples = {{"T(3, 4), T(4, 5)"}, {"T(0, 4), T(4, 5)"}, {"T(3, 0), T(0, 5)"}},
 });
 
@@ -154,6 +156,7 @@ TS_OP({
       }
       return batched_matmul(a, b);
     },
+    .exact_out = true,
     .operators = "__matmul__",
     .samples = {{"T(3, 4), T(4, 5)"},
                 {"T(4), T(4)"},

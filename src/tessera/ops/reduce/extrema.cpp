@@ -54,6 +54,7 @@ TS_OP({
     .run = [](const Call& c) { return extremum(c, amax_reduce); },
     .saves = "self result",
     .backward = extremum_backward,
+    .exact_out = true,
     .samples = {{"T(3, 4)"}, {"T(3, 4), 0"}, {"T(3, 4), [0, 1], keepdim=True"}, {"T()"}},
 });
 
@@ -67,6 +68,7 @@ TS_OP({
     .run = [](const Call& c) { return extremum(c, amin_reduce); },
     .saves = "self result",
     .backward = extremum_backward,
+    .exact_out = true,
     .samples = {{"T(3, 4)"}, {"T(3, 4), 0"}, {"T(3, 4), [0, 1], keepdim=True"}, {"T()"}},
 });
 

@@ -158,6 +158,7 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) { return position("arg_max", c); },
+    .exact_out = true,
     .not_differentiable = true,
     .samples = {{"T(3, 4)"}, {"T(3, 4), 0"}, {"T(3, 4), -1, True"}, {"T()"}},
 });
@@ -168,6 +169,7 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) { return position("arg_min", c); },
+    .exact_out = true,
     .not_differentiable = true,
     .samples = {{"T(3, 4)"}, {"T(3, 4), 0"}, {"T(3, 4), -1, True"}, {"T()"}},
 });

@@ -43,6 +43,7 @@ TS_OP({
     .example = "torch.argsort(torch.tensor([3.0, 1.0, 2.0]))",
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) -> Outputs { return sorted(c.tensor(0), c.integer(1), c.flag(2))[1]; },
+    .exact_out = true,
     .not_differentiable = true,
     .samples = {{"T(3, 4)"}, {"T(3, 4), 0, True"}, {"T()"}},
 });
@@ -53,6 +54,7 @@ TS_OP({
     .example = "torch.msort(torch.tensor([[3.0, 1.0], [2.0, 4.0]]))",
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) -> Outputs { return op::sort(c.tensor(0), 0, false)[0]; },
+    .exact_out = true,
     .samples = {{"T(3, 4)"}, {"T(3)"}},
 });
 
