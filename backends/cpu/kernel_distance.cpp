@@ -17,7 +17,7 @@ constexpr int64_t kLanes = 16;
 // to the gradient of its element, where the distance is not zero.
 template <class T>
 struct Zero {
-  T map(T d) const { return d != T(0) ? T(1) : T(0); }
+  T map(T d) const { return d != d ? d : d != T(0) ? T(1) : T(0); }
   T join(T x, T y) const { return x + y; }
   T finish(T sum) const { return sum; }
   T slope(T, T, T) const { return T(0); }

@@ -4,7 +4,9 @@
 // A block of elements is read twice while it is in the cache: for its mean, then for the deviations
 // d from it. Rounding of the mean is taken out again by the sum of the d, which would be zero:
 // mean + sum(d) / n, and sum(d * d) - sum(d)^2 / n. So a large offset costs no digits. Blocks are
-// combined in double, which costs nothing, as there are few.
+// combined in double, which costs nothing, as there are few. An infinite element makes the mean
+// infinite (or nan, beside its opposite) and the deviations nan, wherever it stands: x - x + y - y
+// is zero of finite numbers alone.
 #pragma once
 #include "tessera/ops/reduce_loops.h"
 
@@ -18,7 +20,9 @@ struct Moments {
 // Two blocks to one.
 TS_INLINE Moments merge_moments(Moments a, double na, Moments b, double nb) {
   const double d = b.mean - a.mean, n = na + nb;
-  return {a.mean + d * (nb / n), a.m2 + b.m2 + d * d * (na * nb / n)};
+  const double odd = (a.mean - a.mean) + (b.mean - b.mean);
+  return {odd == 0 ? a.mean + d * (nb / n) : a.mean + b.mean,
+          a.m2 + b.m2 + d * d * (na * nb / n) + odd};
 }
 
 namespace detail {
@@ -134,11 +138,13 @@ TS_INLINE void eight_rows_moments(double* __restrict mean, double* __restrict m2
     const T second =
         ((da * da + db * db) + (dc * dc + dd * dd)) + ((de * de + df * df) + (dg * dg + dh * dh));
     const double shift = static_cast<double>(first);
-    const double block_mean = static_cast<double>(m) + shift * 0.125;
+    const double whole = static_cast<double>(m);
+    const double block_mean = shift - shift == 0 ? whole + shift * 0.125 : whole;
     const double block_m2 = static_cast<double>(second) - shift * shift * 0.125;
-    const double delta = block_mean - mean[i];
-    mean[i] += delta * part;
-    m2[i] += block_m2 + delta * delta * cross;
+    const double before = mean[i], delta = block_mean - before;
+    const double odd = (before - before) + (block_mean - block_mean);
+    mean[i] = odd == 0 ? before + delta * part : before + block_mean;
+    m2[i] += block_m2 + delta * delta * cross + odd;
   }
 }
 // One row.
@@ -147,9 +153,10 @@ TS_INLINE void one_row_moments(double* __restrict mean, double* __restrict m2, c
                                int64_t n, int64_t seen) {
   const double count = static_cast<double>(seen), part = 1 / (count + 1), cross = count * part;
   for (int64_t i = 0; i < n; ++i) {
-    const double delta = static_cast<double>(in[i]) - mean[i];
-    mean[i] += delta * part;
-    m2[i] += delta * delta * cross;
+    const double x = static_cast<double>(in[i]), before = mean[i], delta = x - before;
+    const double odd = (before - before) + (x - x);
+    mean[i] = odd == 0 ? before + delta * part : before + x;
+    m2[i] += delta * delta * cross + odd;
   }
 }
 

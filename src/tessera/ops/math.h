@@ -389,6 +389,7 @@ TS_MATH_FN float acosh(float x) {
   bool big = x > 1e4f;
   float t = (big ? 1.0f : x) - 1.0f;
   float near = log1p(t + sqrt(t + t + t * t));
+  near = x < 1.0f ? std::numeric_limits<float>::quiet_NaN() : near;  // t * t may be inf
   return big ? log(x) + 0.69314718f : near;
 }
 TS_MATH_FN float atanh(float x) {

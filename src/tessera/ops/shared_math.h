@@ -55,7 +55,8 @@ TS_SHARED_MATH(
       return mod != T(0) && (b < T(0)) != (mod < T(0)) ? mod + b : mod;
     })
 
-// A shift by less than nothing or by all bits leaves the sign, or nothing.
+// A shift by less than nothing or by all bits leaves the sign, or nothing. Divisors are those of
+// the sizes, without a sign: the lowest integer has no positive one.
 TS_SHARED_MATH(
     integers,
     TS_MATH_FN int64_t shift_left(int64_t a, int64_t b) {
@@ -64,19 +65,22 @@ TS_SHARED_MATH(
     TS_MATH_FN int64_t shift_right(int64_t a, int64_t b) {
       return a >> (b < 0 || b > 63 ? 63 : b);
     }  //
+    TS_MATH_FN uint64_t size_of(int64_t a) {
+      return a < 0 ? uint64_t(0) - static_cast<uint64_t>(a) : static_cast<uint64_t>(a);
+    }  //
     TS_MATH_FN int64_t gcd(int64_t a, int64_t b) {
-      a = abs(a);
-      b = abs(b);
-      while (a != 0) {
-        int64_t rest = b % a;
-        b = a;
-        a = rest;
+      uint64_t x = size_of(a);
+      uint64_t y = size_of(b);
+      while (x != 0) {
+        uint64_t rest = y % x;
+        y = x;
+        x = rest;
       }
-      return b;
+      return static_cast<int64_t>(y);
     }  //
     TS_MATH_FN int64_t lcm(int64_t a, int64_t b) {
-      int64_t g = gcd(a, b);
-      return g == 0 ? int64_t(0) : abs(a / g * b);
+      uint64_t g = static_cast<uint64_t>(gcd(a, b));
+      return g == 0 ? int64_t(0) : abs(static_cast<int64_t>(size_of(a) / g * size_of(b)));
     })
 
 // The neighbour of a towards b, where numbers lie `step` apart in their bits: those of float16 and
@@ -103,6 +107,7 @@ TS_SHARED_MATH(
       float near = a < b ? a + 5.9604644775390625e-8f : a - 5.9604644775390625e-8f;
       near = near == 0.0f ? copysign(near, a) : near;
       float far = next_float(a, b, 0x2000u, 5.9604644775390625e-8f);
+      far = size > 65504.0f && far == far && a != b ? copysign(65504.0f, a) : far;
       return small && a != b && b == b ? near : far;
     }  //
     TS_MATH_FN double next_after(double a, double b) {

@@ -1,8 +1,10 @@
 #include "tessera/gen/binary.h"
+#include "tessera/gen/compare.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/embedding.h"
 #include "tessera/gen/index.h"
+#include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/embedding/rows.h"
 
@@ -57,6 +59,12 @@ Bags read_bags(const TensorBase& input, const TensorBase& offsets, const TensorB
              first);
     TS_CHECK(last <= n, "offsets[-1] can not be greater than input's length(", n,
              ") but got offsets[-1] of ", last);
+    if (given > 1) {
+      TensorBase before = op::narrow(offsets, 0, 0, given - 1);
+      TensorBase after = op::narrow(offsets, 0, 1, given - 1);
+      TS_CHECK(!host_scalar(op::all(op::le(before, after))).is_zero(),
+               "offsets of embedding_bag must not decrease");
+    }
   }
   bags.count = given - include_last;
   bags.ids = op::_segment_ids(offsets, n, false, !include_last);

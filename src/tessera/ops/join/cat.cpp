@@ -158,13 +158,22 @@ TS_OP({
       Tensors tensors = c.tensors(0);
       check_stack(tensors, "stack");
       int64_t dim = wrap_dim(c.integer(1), tensors[0].dim() + 1);
-      std::vector<TensorBase> parts;
-      for (size_t i = 0; i < tensors.size(); ++i) {
+      for (size_t i = 0; i < tensors.size(); ++i)
         TS_CHECK(tensors[i].sizes() == tensors[0].sizes(),
                  "stack expects each tensor to be equal size, but got ", tensors[0].sizes(),
                  " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
-        parts.push_back(op::unsqueeze(tensors[i], dim));
+      Dims shape = tensors[0].sizes();
+      if (dim < shape.ndim() && tensors[0].numel() > 0) {
+        // One after the other along the dimension that comes next, seen as two: the layout stays.
+        TensorBase joined = op::cat(tensors, dim);
+        size_t at = static_cast<size_t>(dim);
+        Dims strides = joined.strides();
+        strides.insert(at, strides[at] * shape[at]);
+        shape.insert(at, static_cast<int64_t>(tensors.size()));
+        return alias(joined, shape, strides, joined.storage_offset());
       }
+      std::vector<TensorBase> parts;
+      for (const TensorBase& t : tensors) parts.push_back(op::unsqueeze(t, dim));
       return op::cat(parts, dim);
     },
     .backward =

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "tessera/gen/binary.h"
+#include "tessera/gen/copy.h"
 #include "tessera/gen/linalg.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
@@ -178,8 +179,7 @@ class Contraction {
         dims.push_back(static_cast<int64_t>(d));
     }
     if (dims.empty()) return;
-    const DType dtype = x.tensor.dtype();
-    x.tensor = op::sum(x.tensor, dims.span(), false, dtype);
+    x.tensor = op::sum(x.tensor, dims.span());  // of integers an int64, as everywhere
     x.labels = left;
   }
 
@@ -227,6 +227,10 @@ class Contraction {
       for (const Labels* list : lists) all.insert(all.end(), list->begin(), list->end());
       return all;
     };
+    // One that was summed is wider than the other.
+    const DType dtype = promote(a.tensor.dtype(), b.tensor.dtype());
+    for (Operand* x : {&a, &b})
+      if (x->tensor.dtype() != dtype) x->tensor = op::_to_dtype(x->tensor, dtype);
     Dims shape_a{count(batch), count(rows), count(inner)};
     Dims shape_b{count(batch), count(inner), count(columns)};
     TensorBase x = op::reshape(permuted(a, joined({&batch, &rows, &inner})), shape_a.span());

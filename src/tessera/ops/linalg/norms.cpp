@@ -164,6 +164,11 @@ TensorBase with_kept(const TensorBase& t, const Dims& dims, bool keep) {
   return op::unsqueeze(op::unsqueeze(t, low), high);
 }
 
+// Of no norms at all the largest is 0; a smallest there is not.
+TensorBase largest(const TensorBase& norms, int64_t dim, bool keep) {
+  return norms.size(dim) == 0 ? op::sum(norms, over(dim), keep) : op::amax(norms, over(dim), keep);
+}
+
 Outputs matrix_norm(const Call& c) {
   TensorBase a = converted(c, 4, "linalg.matrix_norm");
   Dims dims = matrix_dims(c, 2, a.dim());
@@ -183,7 +188,7 @@ Outputs matrix_norm(const Call& c) {
   if (size == 2) {
     check_lapack_dtype(a, "linalg.matrix_norm");
     TensorBase s = values_along(a, dims);
-    s = p > 0 ? op::amax(s, over(last), false) : op::amin(s, over(last), false);
+    s = p > 0 ? largest(s, last, false) : op::amin(s, over(last), false);
     return with_kept(s, dims, keep);
   }
   // Largest or smallest sum of columns (1) or rows (inf).
@@ -191,7 +196,7 @@ Outputs matrix_norm(const Call& c) {
   int64_t other = size == 1 ? dims[1] : dims[0];
   TensorBase sums = op::linalg_vector_norm(a, Scalar(1), std::span(&summed, 1), keep);
   if (!keep && other > summed) --other;
-  return p > 0 ? op::amax(sums, over(other), keep) : op::amin(sums, over(other), keep);
+  return p > 0 ? largest(sums, other, keep) : op::amin(sums, over(other), keep);
 }
 
 }  // namespace

@@ -175,6 +175,8 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase &x = c.tensor(0), &t = c.tensor(1);
+      TS_CHECK(is_differentiable(x.dtype()) && is_differentiable(t.dtype()),
+               "kl_div: Integral inputs not supported.");
       const bool batch = !c.has(2) && !c.has(3) && c.text(4) == "batchmean";
       const Reduction how = batch ? Reduction::kSum : reduction_of(c, 2, 3, 4);
       TensorBase losses =

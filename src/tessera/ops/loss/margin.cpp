@@ -63,7 +63,9 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase &x = c.tensor(0), &t = c.tensor(1);
-      TensorBase far = op::clamp(op::rsub(x, c.scalar(2)), Scalar(0));
+      // Beside integers the margin is one.
+      Scalar margin = is_differentiable(x.dtype()) ? c.scalar(2) : Scalar(c.scalar(2).to_int());
+      TensorBase far = op::clamp(op::rsub(x, margin), Scalar(0));
       TensorBase zero = op::zeros_like(far);
       TensorBase losses =
           op::add(op::where(op::ne(t, 1), far, zero), op::where(op::ne(t, -1), x, zero));

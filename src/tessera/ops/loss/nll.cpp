@@ -195,10 +195,13 @@ TensorBase smooth_part(const TensorBase& log_p, const TensorBase& target, const 
     each = op::mul(log_p, op::reshape(weight, shape.span()));
   }
   const Targets t = targets_of(target, ignore_index);
-  TensorBase losses = op::reshape(op::sum(each, std::span(&dim, 1)), target.sizes().span());
+  // The sum over the classes, and the number of targets, may be beyond half floats.
+  const DType wide = is_reduced_floating(log_p.dtype()) ? DType::kFloat32 : log_p.dtype();
+  TensorBase losses =
+      op::reshape(op::sum(each, std::span(&dim, 1), false, wide), target.sizes().span());
   losses = op::where(t.ignored, Scalar(0.0), op::neg(losses));
   if (how != Reduction::kMean) return reduced(losses, how);
-  return op::div(op::sum(losses), op::sum(weights_of(weight, t, log_p.dtype())));
+  return op::div(op::sum(losses), op::sum(weights_of(weight, t, wide)));
 }
 
 }  // namespace
@@ -249,8 +252,9 @@ TS_OP({
       if (smoothing == 0) return loss;
       TensorBase smooth = smooth_part(log_p, target, weight, c.integer(4), how);
       const double classes = static_cast<double>(x.size(x.dim() == 1 ? 0 : 1));
-      return op::add(op::mul(loss, Scalar(1 - smoothing)),
-                     op::mul(smooth, Scalar(smoothing / classes)));
+      TensorBase both = op::add(op::mul(loss, Scalar(1 - smoothing)),
+                                op::mul(smooth, Scalar(smoothing / classes)));
+      return both.dtype() == loss.dtype() ? both : op::_to_dtype(both, loss.dtype());
     },
     .autocast = Autocast::kFloat32,
     .samples = {{"T(3, 5), I([0, 4, 2], 5)"},

@@ -18,6 +18,9 @@ DType summed_dtype(const Call& c) {
 }
 bool keeps(const Call& c, int arg) { return c.has(arg) && c.flag(arg); }
 
+// Sums and counts may be beyond half floats where means are not.
+DType wide(DType t) { return is_reduced_floating(t) ? DType::kFloat32 : t; }
+
 // How many elements count along the dimensions.
 TensorBase count(const TensorBase& input, const TensorBase& mask, const Dims& dims, bool keepdim) {
   TensorBase m = mask.defined() ? full_mask(input, mask) : op::ones_like(input, DType::kBool);
@@ -50,19 +53,19 @@ TensorBase variance(const Call& c) {
   if (c.has(2)) correction = c.flag(2) ? 1 : 0;
   if (c.has(3)) correction = c.number(3);
   const DType dtype = c.dtype(5, is_differentiable(x.dtype()) ? x.dtype() : DType::kFloat32);
-  const DType wide = is_differentiable(dtype) ? dtype : DType::kFloat32;
+  const DType computed = is_differentiable(dtype) ? wide(dtype) : DType::kFloat32;
   const Dims dims = masked_dims(c, 1);
   const TensorBase mask = c.maybe(6);
   const bool keepdim = keeps(c, 4);
   auto total = [&](const TensorBase& t, bool keep, DType as) {
     return op::sum(masked_input(t, mask, Fill::kZero), dims.span(), keep, as);
   };
-  TensorBase mean = op::div(total(x, true, dtype), count(x, mask, dims, true));
+  TensorBase mean = op::div(total(x, true, wide(dtype)), count(x, mask, dims, true));
   TensorBase d = op::sub(x, mean);
-  TensorBase squares = total(op::mul(d, op::conj(d)), keepdim, wide);
+  TensorBase squares = total(op::mul(d, op::conj(d)), keepdim, computed);
   TensorBase n = count(x, mask, dims, keepdim);
   if (correction != 0) {
-    n = op::sub(converted(n, real_dtype(wide)), Scalar(correction));
+    n = op::sub(converted(n, real_dtype(computed)), Scalar(correction));
     n = op::maximum(n, op::zeros_like(n));
   }
   return converted(op::div(squares, n), dtype);
@@ -113,8 +116,8 @@ TS_OP({
                      " dtype must be either a floating point or complex dtype. Got: ", dtype);
       const Dims dims = masked_dims(c, 1);
       TensorBase total =
-          op::sum(masked_input(x, c.maybe(4), Fill::kZero), dims.span(), keeps(c, 2), dtype);
-      return op::div(total, count(x, c.maybe(4), dims, keeps(c, 2)));
+          op::sum(masked_input(x, c.maybe(4), Fill::kZero), dims.span(), keeps(c, 2), wide(dtype));
+      return converted(op::div(total, count(x, c.maybe(4), dims, keeps(c, 2))), dtype);
     },
     .samples = {{"T(3, 4), mask=B(3, 4)"}, {"T(3, 4), 0"}},
 });

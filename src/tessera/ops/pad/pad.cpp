@@ -75,7 +75,7 @@ void check_nonconstant(const TensorBase& t, const Dims& pad, std::string_view mo
            "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
            "input, but got: ",
            t.sizes());
-  bool any = mode == "circular";
+  bool whole_out = true;
   for (int i = 0; i < spatial; ++i) {
     int d = t.dim() - 1 - i;
     int64_t n = t.sizes()[d], left = pad[2 * i], right = pad[2 * i + 1];
@@ -94,10 +94,11 @@ void check_nonconstant(const TensorBase& t, const Dims& pad, std::string_view mo
       int64_t out = n + left + right;
       TS_CHECK(out >= 0 && n + std::min(left, right) >= 0, "input (", name, ": ", n,
                ") is too small. Calculated output ", name, ": ", out);
-      any |= out >= 1;
+      whole_out &= out >= 1;
     }
   }
-  TS_CHECK(any, "input ", t.sizes(), " is too small: padding by ", pad, " leaves nothing of it");
+  TS_CHECK(whole_out, "Calculated output of padding ", t.sizes(), " by ", pad,
+           " must be >= 1 in every dimension");
 }
 
 }  // namespace
@@ -214,7 +215,11 @@ TS_OP({
       if (right > 0) parts.push_back(strip_of(t, dim, right_strip(mode, n, right)));
       TensorBase out = parts.size() == 1 ? t : op::cat(parts, dim);
       if (mode != "circular") out = cut.from(out, dim);
-      return &out.storage() == &c.tensor(0).storage() ? op::clone(out) : op::contiguous(out);
+      // As PyTorch: mirrored and repeated edges keep channels last, circles do not.
+      MemoryFormat format =
+          mode == "circular" ? MemoryFormat::kContiguous : suggested_format(c.tensor(0));
+      if (&out.storage() == &c.tensor(0).storage()) return op::clone(out, format);
+      return op::contiguous(out, format);
     },
     .backward =
         [](Backward& b) {

@@ -1,7 +1,10 @@
 // Choices: single ones, masks, and among several.
 #include "tessera/gen/binary.h"
+#include "tessera/gen/bitwise.h"
+#include "tessera/gen/compare.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/random.h"
+#include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/loops.h"
 #include "tessera/ops/philox.h"
@@ -18,6 +21,11 @@ using random::draw_into;
 TensorBase chosen(const TensorBase& p, const Dims& size, Mt19937Generator* g) {
   TS_CHECK_IMPLEMENTED(is_floating(p.dtype()), "\"bernoulli_tensor\" not implemented for ",
                        p.dtype());
+  // As PyTorch: an accelerator is not asked, which would have to be waited for.
+  if (p.device().is_cpu() && p.numel() > 0) {
+    TensorBase sound = op::logical_and(op::ge(p, 0), op::le(p, 1));
+    TS_CHECK(!host_scalar(op::all(sound)).is_zero(), "Expected p_in >= 0 && p_in <= 1 to be true");
+  }
   DType t = p.dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   TensorBase u = new_empty(size, t, p.device());
   draw("uniform", u, {0.0, 1.0}, g);
@@ -51,7 +59,7 @@ TS_OP({
     },
     .backward = [](Backward& b) { b.set(0, op::_no_gradient(b.grad)); },
     .random = true,
-    .samples = {{"P(2, 3)"}},
+    .samples = {{"V([0.25, 0.5, 1.0])"}},
 });
 TS_OP({
     .schema = "bernoulli(Tensor self, float p, *, Generator? generator=None) -> Tensor",

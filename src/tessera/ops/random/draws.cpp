@@ -1,8 +1,10 @@
 // Uniform and normal numbers.
 #include "tessera/gen/binary.h"
+#include "tessera/gen/compare.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/random.h"
+#include "tessera/gen/reduce.h"
 #include "tessera/ops/random/draw.h"
 
 namespace tessera {
@@ -139,6 +141,9 @@ namespace {
 
 void check_std(const TensorBase& std) {
   TS_CHECK(!is_complex(std.dtype()), "normal expects standard deviation to be non-complex");
+  if (std.device().is_meta() || std.numel() == 0) return;
+  TS_CHECK(!host_scalar(op::all(op::ge(std, 0))).is_zero(),
+           "normal expects all elements of std >= 0.0");
 }
 
 // Standard normal numbers, scaled and moved.

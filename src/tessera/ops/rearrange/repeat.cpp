@@ -151,7 +151,11 @@ TS_OP({
     .schema = "repeat_interleave(Tensor repeats, *, int? output_size=None) -> Tensor",
     .doc = "Each position as often as `repeats` says.",
     .example = "torch.repeat_interleave(torch.tensor([2, 1]))",
-    .run = [](const Call& c) -> Outputs { return positions(c.tensor(0), c.args[1]); },
+    .run = [](const Call& c) -> Outputs {
+      TensorBase at = positions(c.tensor(0), c.args[1]);
+      DType t = c.tensor(0).dtype();
+      return t == DType::kInt64 ? at : op::_to_dtype(at, t);
+    },
     .not_differentiable = true,
 });
 

@@ -58,8 +58,12 @@ TS_OP({
       if (c.has(1)) dims = c.args[1].ints;
       std::optional<DType> dtype;
       if (c.has(3)) dtype = c.args[3].dtype;
+      // A sum or a count may be beyond half floats where the mean is not.
+      const DType out = dtype.value_or(self.dtype());
+      if (is_reduced_floating(out)) dtype = DType::kFloat32;
       TensorBase total = op::nansum(self, dims, c.flag(2), dtype);
-      return op::div(total, op::sum(op::eq(self, self), dims, c.flag(2)));
+      TensorBase mean = op::div(total, op::sum(op::eq(self, self), dims, c.flag(2)));
+      return mean.dtype() == out ? mean : op::_to_dtype(mean, out);
     },
     .samples = {{"T(3, 4)"}, {"T(3, 4), 0"}, {"T(3, 4), [0, 1], keepdim=True"}, {"T()"}},
 });
