@@ -101,6 +101,42 @@ TEST(OptimTest, RefusesWhatIsWrong) {
   EXPECT_ERROR(ReduceLROnPlateau(one, {.factor = 1.0}), kValue, "Factor should be < 1.0.");
 }
 
+TEST(OptimTest, LBFGSTakesAStateOverWholeOrNotAtAll) {
+  Training t;
+  LBFGS optimizer(t.net.parameters(), {.lr = 0.1, .max_iter = 3});
+  t.step(optimizer);
+  t.step(optimizer);
+  StateDict before = optimizer.state_dict(), broken;
+  for (auto& [name, value] : before)
+    if (name != "state.0.ro.0") broken.emplace_back(name, value + 1.0);
+  EXPECT_ERROR(optimizer.load_state_dict(broken), kValue, "has no 'state.0.ro.0'");
+  StateDict after = optimizer.state_dict();
+  for (auto& [name, value] : before) EXPECT_EQ(values(after.at(name)), values(value)) << name;
+}
+
+TEST(OptimTest, AdamWDecaysApartWithAStateOfAdam) {
+  Training t;
+  Adam adam(t.net.parameters(), {.weight_decay = 0.5});
+  AdamW adamw(t.net.parameters());
+  adamw.load_state_dict(adam.state_dict());
+  EXPECT_EQ(adamw.param_groups()[0]["weight_decay"], 0.5);
+  EXPECT_EQ(adamw.param_groups()[0]["decoupled_weight_decay"], 1);
+}
+
+TEST(OptimTest, AChainThatComesSecondStartsAtItsMilestone) {
+  SGD optimizer({ones({1}).requires_grad_()}, {.lr = 1.0});
+  auto first = std::make_shared<ExponentialLR>(optimizer, 0.5);
+  auto constant = std::make_shared<ConstantLR>(optimizer, ConstantLROptions{0.5, 2});
+  auto falling = std::make_shared<ExponentialLR>(optimizer, 0.9);
+  std::vector<std::shared_ptr<LRScheduler>> parts{constant, falling};
+  auto chain = std::make_shared<ChainedScheduler>(parts);
+  SequentialLR schedule(optimizer, {first, chain}, {2});
+  std::vector<double> seen;
+  for (int i = 0; i < 6; ++i, schedule.step()) seen.push_back(schedule.get_last_lr()[0]);
+  const double expected[] = {1, 0.5, 0.5, 0.45, 0.81, 0.729};
+  for (size_t i = 0; i < seen.size(); ++i) EXPECT_NEAR(seen[i], expected[i], 1e-12) << i;
+}
+
 TEST(OptimTest, RefusesTheStateOfAnotherOptimizer) {
   Training t;
   Adam adam(t.net.parameters());

@@ -59,7 +59,7 @@ void LBFGS::move(double t, const Tensor& direction) {
 double LBFGS::evaluate(const Closure& closure, double t, Tensor& grad) {
   std::vector<Tensor> before;
   for (const Tensor& p : params()) before.push_back(p.clone());
-  move(t, d_);
+  move(t, memory_.d);
   double loss;
   {
     GradMode on(true);
@@ -70,7 +70,7 @@ double LBFGS::evaluate(const Closure& closure, double t, Tensor& grad) {
   return loss;
 }
 
-// A step along d_ that lowers the function enough and flattens its slope.
+// A step along memory_.d that lowers the function enough and flattens its slope.
 LBFGS::Found LBFGS::strong_wolfe(const Closure& closure, double t, double f, const Tensor& g,
                                  double gtd) {
   constexpr double c1 = 1e-4, c2 = 0.9, tolerance_change = 1e-9;
@@ -80,11 +80,11 @@ LBFGS::Found LBFGS::strong_wolfe(const Closure& closure, double t, double f, con
     Tensor g;
     double gtd;
   };
-  double d_norm = largest(d_);
+  double d_norm = largest(memory_.d);
   auto at = [&](double where) {
     Point p{where, 0, {}, 0};
     p.f = evaluate(closure, where, p.g);
-    p.gtd = dot(p.g, d_);
+    p.gtd = dot(p.g, memory_.d);
     return p;
   };
   Point now = at(t), before{0, f, g.clone(), gtd};
@@ -152,32 +152,33 @@ LBFGS::Found LBFGS::strong_wolfe(const Closure& closure, double t, double f, con
 
 // The next direction, from the history of steps and changes of the gradient.
 void LBFGS::next_direction(const Tensor& grad) {
-  if (n_iter_ == 1) {
-    d_ = -grad;
-    old_dirs_.clear();
-    old_stps_.clear();
-    ro_.clear();
-    h_diag_ = Tensor(op::full({}, 1.0, grad.dtype(), grad.device()));
+  if (memory_.n_iter == 1) {
+    memory_.d = -grad;
+    memory_.old_dirs.clear();
+    memory_.old_stps.clear();
+    memory_.ro.clear();
+    memory_.h_diag = Tensor(op::full({}, 1.0, grad.dtype(), grad.device()));
     return;
   }
-  Tensor y = grad - prev_flat_grad_, s = d_ * t_, ys = y.dot(s);
+  Tensor y = grad - memory_.prev_flat_grad, s = memory_.d * memory_.t, ys = y.dot(s);
   if (ys.item() > 1e-10) {
-    if (old_dirs_.size() == static_cast<size_t>(options_.history_size))
-      for (std::vector<Tensor>* list : {&old_dirs_, &old_stps_, &ro_}) list->erase(list->begin());
-    old_dirs_.push_back(y);
-    old_stps_.push_back(s);
-    ro_.push_back(1.0 / ys);
-    h_diag_ = ys / y.dot(y);
+    if (memory_.old_dirs.size() == static_cast<size_t>(options_.history_size))
+      for (std::vector<Tensor>* list : {&memory_.old_dirs, &memory_.old_stps, &memory_.ro})
+        list->erase(list->begin());
+    memory_.old_dirs.push_back(y);
+    memory_.old_stps.push_back(s);
+    memory_.ro.push_back(1.0 / ys);
+    memory_.h_diag = ys / y.dot(y);
   }
-  std::vector<Tensor> al(old_dirs_.size());
+  std::vector<Tensor> al(memory_.old_dirs.size());
   Tensor q = -grad;
   for (size_t i = al.size(); i-- > 0;) {
-    al[i] = old_stps_[i].dot(q) * ro_[i];
-    q += old_dirs_[i] * -al[i];
+    al[i] = memory_.old_stps[i].dot(q) * memory_.ro[i];
+    q += memory_.old_dirs[i] * -al[i];
   }
-  d_ = q * h_diag_;
+  memory_.d = q * memory_.h_diag;
   for (size_t i = 0; i < al.size(); ++i)
-    d_ += old_stps_[i] * (al[i] - old_dirs_[i].dot(d_) * ro_[i]);
+    memory_.d += memory_.old_stps[i] * (al[i] - memory_.old_dirs[i].dot(memory_.d) * memory_.ro[i]);
 }
 
 Tensor LBFGS::step(const Closure& closure) {
@@ -191,29 +192,29 @@ Tensor LBFGS::step(const Closure& closure) {
   }
   double loss = first.item();
   int64_t evaluations = 1;
-  ++func_evals_;
+  ++memory_.func_evals;
   Tensor grad = flat_grad();
   if (largest(grad) <= options_.tolerance_grad) return first;
   for (int64_t iteration = 1; iteration <= options_.max_iter; ++iteration) {
-    ++n_iter_;
+    ++memory_.n_iter;
     next_direction(grad);
-    prev_flat_grad_ = grad.clone();
-    prev_loss_ = loss;
-    t_ = n_iter_ == 1 ? std::min(1.0, 1.0 / grad.abs().sum().item()) * lr : lr;
-    double gtd = dot(grad, d_);
+    memory_.prev_flat_grad = grad.clone();
+    memory_.prev_loss = loss;
+    memory_.t = memory_.n_iter == 1 ? std::min(1.0, 1.0 / grad.abs().sum().item()) * lr : lr;
+    double gtd = dot(grad, memory_.d);
     if (gtd > -options_.tolerance_change) break;
     int64_t calls = 0;
     bool flat = false;
     if (!options_.line_search_fn.empty()) {
-      Found found = strong_wolfe(closure, t_, loss, grad, gtd);
+      Found found = strong_wolfe(closure, memory_.t, loss, grad, gtd);
       loss = found.loss;
       grad = found.grad;
-      t_ = found.t;
+      memory_.t = found.t;
       calls = found.evaluations;
-      move(t_, d_);
+      move(memory_.t, memory_.d);
       flat = largest(grad) <= options_.tolerance_grad;
     } else {
-      move(t_, d_);
+      move(memory_.t, memory_.d);
       if (iteration != options_.max_iter) {
         {
           GradMode on(true);
@@ -225,9 +226,10 @@ Tensor LBFGS::step(const Closure& closure) {
       }
     }
     evaluations += calls;
-    func_evals_ += calls;
-    if (evaluations >= max_eval || flat || largest(d_ * t_) <= options_.tolerance_change ||
-        std::abs(loss - prev_loss_) < options_.tolerance_change)
+    memory_.func_evals += calls;
+    if (evaluations >= max_eval || flat ||
+        largest(memory_.d * memory_.t) <= options_.tolerance_change ||
+        std::abs(loss - memory_.prev_loss) < options_.tolerance_change)
       break;
   }
   return first;
@@ -240,46 +242,50 @@ StateDict LBFGS::state_dict() const {
   auto number = [&](const char* name, double v) {
     out.emplace_back(cat("state.0.", name), number_tensor(v));
   };
-  number("func_evals", static_cast<double>(func_evals_));
-  number("n_iter", static_cast<double>(n_iter_));
-  if (!d_.defined()) return out;
-  number("t", t_);
-  number("prev_loss", prev_loss_);
-  out.emplace_back("state.0.d", d_);
-  out.emplace_back("state.0.prev_flat_grad", prev_flat_grad_);
-  out.emplace_back("state.0.H_diag", h_diag_);
-  for (size_t i = 0; i < old_dirs_.size(); ++i) {
-    out.emplace_back(cat("state.0.old_dirs.", i), old_dirs_[i]);
-    out.emplace_back(cat("state.0.old_stps.", i), old_stps_[i]);
-    out.emplace_back(cat("state.0.ro.", i), ro_[i]);
+  number("func_evals", static_cast<double>(memory_.func_evals));
+  number("n_iter", static_cast<double>(memory_.n_iter));
+  if (!memory_.d.defined()) return out;
+  number("t", memory_.t);
+  number("prev_loss", memory_.prev_loss);
+  out.emplace_back("state.0.d", memory_.d);
+  out.emplace_back("state.0.prev_flat_grad", memory_.prev_flat_grad);
+  out.emplace_back("state.0.H_diag", memory_.h_diag);
+  for (size_t i = 0; i < memory_.old_dirs.size(); ++i) {
+    out.emplace_back(cat("state.0.old_dirs.", i), memory_.old_dirs[i]);
+    out.emplace_back(cat("state.0.old_stps.", i), memory_.old_stps[i]);
+    out.emplace_back(cat("state.0.ro.", i), memory_.ro[i]);
   }
   return out;
 }
 
 void LBFGS::load_state_dict(const StateDict& given) {
-  Optimizer::load_state_dict(given);
-  func_evals_ = static_cast<int64_t>(number_of(given, "state.0.func_evals"));
-  n_iter_ = static_cast<int64_t>(number_of(given, "state.0.n_iter"));
-  old_dirs_.clear();
-  old_stps_.clear();
-  ro_.clear();
-  d_ = prev_flat_grad_ = h_diag_ = Tensor();
-  if (!given.find("state.0.d")) return;
-  auto take = [&](const std::string& name) {
-    const Tensor* found = given.find("state.0." + name);
-    TS_CHECK_VALUE(found, "loaded state dict has no 'state.0.", name, "'");
-    return found->to(params()[0].device(), params()[0].dtype()).clone();
-  };
-  t_ = number_of(given, "state.0.t");
-  prev_loss_ = number_of(given, "state.0.prev_loss");
-  d_ = take("d");
-  prev_flat_grad_ = take("prev_flat_grad");
-  h_diag_ = take("H_diag");
-  for (size_t i = 0; given.find(cat("state.0.old_dirs.", i)); ++i) {
-    old_dirs_.push_back(take(cat("old_dirs.", i)));
-    old_stps_.push_back(take(cat("old_stps.", i)));
-    ro_.push_back(take(cat("ro.", i)));
+  // All of it is read before any of it is taken over.
+  Memory found;
+  found.func_evals = static_cast<int64_t>(number_of(given, "state.0.func_evals"));
+  found.n_iter = static_cast<int64_t>(number_of(given, "state.0.n_iter"));
+  if (given.find("state.0.d")) {
+    int64_t whole = 0;
+    for (const Tensor& p : params()) whole += p.numel();
+    auto take = [&](const std::string& name, int64_t numel) {
+      const Tensor* t = given.find("state.0." + name);
+      TS_CHECK_VALUE(t, "loaded state dict has no 'state.0.", name, "'");
+      TS_CHECK_VALUE(t->numel() == numel, "loaded state dict: 'state.0.", name, "' has ",
+                     t->numel(), " elements, not ", numel);
+      return t->to(params()[0].device(), params()[0].dtype()).clone();
+    };
+    found.t = number_of(given, "state.0.t");
+    found.prev_loss = number_of(given, "state.0.prev_loss");
+    found.d = take("d", whole);
+    found.prev_flat_grad = take("prev_flat_grad", whole);
+    found.h_diag = take("H_diag", 1);
+    for (size_t i = 0; given.find(cat("state.0.old_dirs.", i)); ++i) {
+      found.old_dirs.push_back(take(cat("old_dirs.", i), whole));
+      found.old_stps.push_back(take(cat("old_stps.", i), whole));
+      found.ro.push_back(take(cat("ro.", i), 1));
+    }
   }
+  Optimizer::load_state_dict(given);
+  memory_ = std::move(found);
 }
 
 }  // namespace tessera::optim

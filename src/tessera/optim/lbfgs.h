@@ -44,10 +44,13 @@ class LBFGS : public Optimizer {
 
   LBFGSOptions options_;
   // What one step leaves to the next.
-  int64_t func_evals_ = 0, n_iter_ = 0;
-  double t_ = 0, prev_loss_ = 0;
-  Tensor d_, prev_flat_grad_, h_diag_;
-  std::vector<Tensor> old_dirs_, old_stps_, ro_;
+  struct Memory {
+    int64_t func_evals = 0, n_iter = 0;
+    double t = 0, prev_loss = 0;
+    Tensor d, prev_flat_grad, h_diag;
+    std::vector<Tensor> old_dirs, old_stps, ro;
+  };
+  Memory memory_;
 };
 
 }  // namespace tessera::optim

@@ -28,6 +28,17 @@ const char* momentum_name(const ParamGroup& group) {
   return group.has("beta1") ? "beta1" : "momentum";
 }
 
+// The momentum that goes down as the rate goes up, where it does.
+template <class Options>
+void start_momentum(ParamGroup& group, const Options& o) {
+  if (!o.cycle_momentum) return;
+  TS_CHECK_VALUE(group.has(momentum_name(group)),
+                 "optimizer must support momentum or beta1 with `cycle_momentum` option enabled");
+  group[momentum_name(group)] = o.max_momentum;
+  put(group, "max_momentum", o.max_momentum);
+  put(group, "base_momentum", o.base_momentum);
+}
+
 }  // namespace
 
 OneCycleLR::OneCycleLR(Optimizer& optimizer, double max_lr, OneCycleLROptions o)
@@ -52,12 +63,7 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, double max_lr, OneCycleLROptions o)
     put(group, "max_lr", max_lr);
     put(group, "min_lr", group["initial_lr"] / o_.final_div_factor);
     base_lrs_.push_back(group["initial_lr"]);
-    if (!o_.cycle_momentum) continue;
-    TS_CHECK_VALUE(group.has(momentum_name(group)),
-                   "optimizer must support momentum or beta1 with `cycle_momentum` option enabled");
-    group[momentum_name(group)] = o_.max_momentum;
-    put(group, "max_momentum", o_.max_momentum);
-    put(group, "base_momentum", o_.base_momentum);
+    start_momentum(group, o_);
   }
   start();
 }
@@ -105,12 +111,7 @@ CyclicLR::CyclicLR(Optimizer& optimizer, double base_lr, double max_lr, CyclicLR
   for (ParamGroup& group : groups()) {
     group["lr"] = base_lr;
     if (!group.has("initial_lr")) put(group, "initial_lr", base_lr);
-    if (!o_.cycle_momentum) continue;
-    TS_CHECK_VALUE(group.has(momentum_name(group)),
-                   "optimizer must support momentum or beta1 with `cycle_momentum` option enabled");
-    group[momentum_name(group)] = o_.max_momentum;
-    put(group, "max_momentum", o_.max_momentum);
-    put(group, "base_momentum", o_.base_momentum);
+    start_momentum(group, o_);
   }
   start();
 }
@@ -237,6 +238,12 @@ ChainedScheduler::ChainedScheduler(Schedulers schedulers)
 void ChainedScheduler::step() {
   for (const auto& scheduler : schedulers_) scheduler->step();
   last_lr_ = rates();
+}
+// What the parts do multiplies, and has no formula: from the first rates on, their steps.
+void ChainedScheduler::go_to(int64_t epoch) {
+  for (ParamGroup& group : groups())
+    if (group.has("initial_lr")) group["lr"] = group["initial_lr"];
+  for (int64_t i = 0; i <= epoch; ++i) step();
 }
 void ChainedScheduler::undo() {
   for (const auto& scheduler : schedulers_) scheduler->undo();

@@ -42,7 +42,7 @@ class LRScheduler {
   void set(const std::vector<double>& rates);
   friend class ChainedScheduler;
   friend class SequentialLR;
-  void go_to(int64_t epoch);  // by closed_form()
+  virtual void go_to(int64_t epoch);  // by closed_form()
   virtual void undo() { --last_epoch_; }
 
   Optimizer& optimizer_;
@@ -279,6 +279,7 @@ class ChainedScheduler : public LRScheduler {
 
  private:
   std::vector<double> get_lr() override { return rates(); }
+  void go_to(int64_t epoch) override;
   void undo() override;
   std::vector<std::shared_ptr<LRScheduler>> schedulers_;
 };

@@ -97,6 +97,18 @@ void Optimizer::step() {
   }
 }
 
+namespace {
+// Counts and factors are numbers on the CPU; the rest is as the parameter is.
+bool is_number(std::string_view name) {
+  return name == "step" || name == "eta" || name == "mu" || name == "mu_product";
+}
+}  // namespace
+
+void Optimizer::start(const ParamGroup&, const Tensor& p, State& state) const {
+  for (size_t slot = 0; slot < names_.size(); ++slot)
+    state[slot] = is_number(names_[slot]) ? new_step() : zeros_as(p);
+}
+
 Tensor Optimizer::step(const Closure& closure) {
   Tensor loss;
   {
@@ -124,13 +136,6 @@ StateDict Optimizer::state_dict() const {
   }
   return out;
 }
-
-namespace {
-// Counts and factors are numbers on the CPU; the rest is as the parameter is.
-bool is_number(std::string_view name) {
-  return name == "step" || name == "eta" || name == "mu" || name == "mu_product";
-}
-}  // namespace
 
 void Optimizer::load_state_dict(const StateDict& given) {
   GradMode off(false);
@@ -187,6 +192,8 @@ void check_betas(double beta1, double beta2) {
                    nn::py(beta));
   }
 }
+
+Tensor zeros_as(const Tensor& p) { return Tensor(op::zeros_like(p)); }
 
 Tensor number_tensor(double value) { return Tensor(op::full({}, value, DType::kFloat64)); }
 

@@ -68,8 +68,8 @@ class Optimizer {
 
   Optimizer(std::vector<ParamGroup> groups, Options defaults, std::vector<const char*> state_names);
   virtual void step_group(const ParamGroup& group, Work& work) = 0;
-  // The state of a parameter when it takes its first step.
-  virtual void start(const ParamGroup&, const Tensor&, State&) const {}
+  // The state of a parameter when it takes its first step: counts at 0, tensors of zeros.
+  virtual void start(const ParamGroup& group, const Tensor& p, State& state) const;
   State& state_of(size_t parameter) { return states_[parameter]; }
 
  private:
@@ -92,6 +92,8 @@ Tensor new_step(double value = 0.0);
 // Refuses an option out of range, as PyTorch words it.
 void check_option(double value, const char* name);
 void check_betas(double beta1, double beta2);
+// A tensor of zeros like a parameter.
+Tensor zeros_as(const Tensor& p);
 // A number kept as a tensor, and back.
 Tensor number_tensor(double value);
 double number_of(const StateDict& state, const std::string& name);

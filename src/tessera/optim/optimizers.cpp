@@ -9,7 +9,6 @@ namespace {
 using Groups = std::vector<ParamGroup>;
 using Lists = std::vector<TensorBase>;
 
-Tensor zeros_as(const Tensor& p) { return Tensor(op::zeros_like(p)); }
 bool on(const ParamGroup& group, const char* name) { return group[name] != 0; }
 
 void check_usual(double lr, double eps, double weight_decay) {
@@ -37,8 +36,6 @@ SGD::SGD(Groups groups, SGDOptions o)
   TS_CHECK_VALUE(!o.nesterov || (o.momentum > 0 && o.dampening == 0),
                  "Nesterov momentum requires a momentum and zero dampening");
 }
-
-void SGD::start(const ParamGroup&, const Tensor&, State&) const {}
 
 void SGD::step_group(const ParamGroup& group, Work& work) {
   auto run = [&](const Lists& params, const Lists& grads, const Lists& momenta, bool first) {
@@ -78,10 +75,8 @@ Adam::Adam(Groups groups, AdamOptions o)
 }
 
 void Adam::start(const ParamGroup& group, const Tensor& p, State& state) const {
-  state[0] = new_step();
-  state[1] = zeros_as(p);
-  state[2] = zeros_as(p);
-  if (on(group, "amsgrad")) state[3] = zeros_as(p);
+  Optimizer::start(group, p, state);
+  if (!on(group, "amsgrad")) state[3] = Tensor();
 }
 
 void Adam::step_group(const ParamGroup& group, Work& work) {
@@ -110,10 +105,9 @@ RMSprop::RMSprop(Groups groups, RMSpropOptions o)
 }
 
 void RMSprop::start(const ParamGroup& group, const Tensor& p, State& state) const {
-  state[0] = new_step();
-  state[1] = zeros_as(p);
-  if (group["momentum"] > 0) state[2] = zeros_as(p);
-  if (on(group, "centered")) state[3] = zeros_as(p);
+  Optimizer::start(group, p, state);
+  if (!(group["momentum"] > 0)) state[2] = Tensor();
+  if (!on(group, "centered")) state[3] = Tensor();
 }
 
 void RMSprop::step_group(const ParamGroup& group, Work& work) {
@@ -165,12 +159,6 @@ Adadelta::Adadelta(Groups groups, AdadeltaOptions o)
   TS_CHECK_VALUE(o.rho >= 0 && o.rho <= 1, "Invalid rho value: ", nn::py(o.rho));
 }
 
-void Adadelta::start(const ParamGroup&, const Tensor& p, State& state) const {
-  state[0] = new_step();
-  state[1] = zeros_as(p);
-  state[2] = zeros_as(p);
-}
-
 void Adadelta::step_group(const ParamGroup& group, Work& work) {
   op::_adadelta_step_(work.params, work.grads, work.at(1), work.at(2), work.at(0), group["lr"],
                       group["rho"], group["eps"], group["weight_decay"], on(group, "maximize"));
@@ -189,12 +177,6 @@ Adamax::Adamax(Groups groups, AdamaxOptions o)
                 {"step", "exp_avg", "exp_inf"}) {
   check_usual(o.lr, o.eps, o.weight_decay);
   check_betas(o.betas.first, o.betas.second);
-}
-
-void Adamax::start(const ParamGroup&, const Tensor& p, State& state) const {
-  state[0] = new_step();
-  state[1] = zeros_as(p);
-  state[2] = zeros_as(p);
 }
 
 void Adamax::step_group(const ParamGroup& group, Work& work) {
@@ -221,11 +203,9 @@ NAdam::NAdam(Groups groups, NAdamOptions o)
   check_option(o.momentum_decay, "momentum_decay value");
 }
 
-void NAdam::start(const ParamGroup&, const Tensor& p, State& state) const {
-  state[0] = new_step();
+void NAdam::start(const ParamGroup& group, const Tensor& p, State& state) const {
+  Optimizer::start(group, p, state);
   state[1] = new_step(1.0);
-  state[2] = zeros_as(p);
-  state[3] = zeros_as(p);
 }
 
 void NAdam::step_group(const ParamGroup& group, Work& work) {
@@ -251,12 +231,6 @@ RAdam::RAdam(Groups groups, RAdamOptions o)
   check_betas(o.betas.first, o.betas.second);
 }
 
-void RAdam::start(const ParamGroup&, const Tensor& p, State& state) const {
-  state[0] = new_step();
-  state[1] = zeros_as(p);
-  state[2] = zeros_as(p);
-}
-
 void RAdam::step_group(const ParamGroup& group, Work& work) {
   op::_radam_step_(work.params, work.grads, work.at(1), work.at(2), work.at(0), group["lr"],
                    group["beta1"], group["beta2"], group["eps"], group["weight_decay"],
@@ -280,9 +254,8 @@ Rprop::Rprop(Groups groups, RpropOptions o)
 }
 
 void Rprop::start(const ParamGroup& group, const Tensor& p, State& state) const {
-  state[0] = new_step();
-  state[1] = zeros_as(p);
-  state[2] = Tensor(op::fill_(op::zeros_like(p), group["lr"]));
+  Optimizer::start(group, p, state);
+  op::fill_(state[2], group["lr"]);
 }
 
 void Rprop::step_group(const ParamGroup& group, Work& work) {
@@ -307,10 +280,9 @@ ASGD::ASGD(Groups groups, ASGDOptions o)
 }
 
 void ASGD::start(const ParamGroup& group, const Tensor& p, State& state) const {
-  state[0] = new_step();
+  Optimizer::start(group, p, state);
   state[1] = new_step(group["lr"]);
   state[2] = new_step(1.0);
-  state[3] = zeros_as(p);
 }
 
 void ASGD::step_group(const ParamGroup& group, Work& work) {

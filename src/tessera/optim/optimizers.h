@@ -109,23 +109,26 @@ struct ASGDOptions {
   explicit Name(std::vector<ParamGroup> groups, Given options = {});             \
                                                                                  \
  protected:                                                                      \
-  void step_group(const ParamGroup& group, Work& work) override;                 \
-  void start(const ParamGroup& group, const Tensor& p, State& state) const override;
+  void step_group(const ParamGroup& group, Work& work) override;
 
-#define TS_OPTIMIZER(Name)                    \
+// With a state that starts as zeros, or in a way of its own.
+#define TS_OPTIMIZER(Name, ...)               \
   class Name : public Optimizer {             \
     TS_OPTIMIZER_MEMBERS(Name, Name##Options) \
+    __VA_ARGS__                               \
   };
-TS_OPTIMIZER(SGD)
-TS_OPTIMIZER(Adam)
-TS_OPTIMIZER(RMSprop)
-TS_OPTIMIZER(Adagrad)
+#define TS_STARTS void start(const ParamGroup& group, const Tensor& p, State& state) const override;
+TS_OPTIMIZER(SGD, void start(const ParamGroup&, const Tensor&, State&) const override{})
+TS_OPTIMIZER(Adam, TS_STARTS)
+TS_OPTIMIZER(RMSprop, TS_STARTS)
+TS_OPTIMIZER(Adagrad, TS_STARTS)
 TS_OPTIMIZER(Adadelta)
 TS_OPTIMIZER(Adamax)
-TS_OPTIMIZER(NAdam)
+TS_OPTIMIZER(NAdam, TS_STARTS)
 TS_OPTIMIZER(RAdam)
-TS_OPTIMIZER(Rprop)
-TS_OPTIMIZER(ASGD)
+TS_OPTIMIZER(Rprop, TS_STARTS)
+TS_OPTIMIZER(ASGD, TS_STARTS)
+#undef TS_STARTS
 #undef TS_OPTIMIZER
 #undef TS_OPTIMIZER_MEMBERS
 
@@ -137,6 +140,11 @@ class AdamW : public Adam {
   explicit AdamW(std::vector<ParamGroup> groups, AdamWOptions o = {})
       : Adam(std::move(groups),
              {o.lr, o.betas, o.eps, o.weight_decay, o.amsgrad, o.maximize, true}) {}
+  // It decays so also with a state that Adam has saved.
+  void load_state_dict(const StateDict& state) override {
+    Adam::load_state_dict(state);
+    for (ParamGroup& group : param_groups()) group["decoupled_weight_decay"] = 1;
+  }
 };
 
 }  // namespace tessera::optim
