@@ -135,11 +135,13 @@ Status svd_as(const Linalg<T>& l) {
   const KernelTensor& in = l.args.inputs[0];
   const int64_t batch = in.sizes[0];
   const int m = to_int(in.sizes[1]), n = to_int(in.sizes[2]), least = std::min(m, n);
-  const bool vectors = l.args.ints[0] != 0, full = !vectors || l.args.ints[1] != 0;
+  const bool vectors = l.args.ints[0] != 0;
+  // Many small matrices at once, always with all vectors: those that were not asked for are left.
+  const bool batched = batch > 1 && m <= 32 && n <= 32;
+  const bool asked_full = !vectors || l.args.ints[1] != 0 || m == n, full = batched || asked_full;
   const cusolverEigMode_t job = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
   Real* values = static_cast<Real*>(l.args.outputs[1].data);
   int* info = static_cast<int*>(l.args.outputs[3].data);
-  const bool batched = batch > 1 && m <= 32 && n <= 32 && (full || m == n);
   // Without vectors the routine has the memory for them all the same, for one matrix.
   const int of_u = full ? m : least, of_v = full ? n : least;
   const int64_t kept = vectors || batched ? batch : 1;
@@ -147,9 +149,10 @@ Status svd_as(const Linalg<T>& l) {
   TS_TRY(own.take(in.numel));
   Columns<T> a;
   TS_TRY(copied(l, in, own.get(), &a));
-  if (!vectors) TS_TRY(own_u.take(kept * m * of_u));
+  const bool direct = vectors && full == asked_full;
+  if (!direct) TS_TRY(own_u.take(kept * m * of_u));
   TS_TRY(own_v.take(kept * n * of_v));
-  Columns<T> u{vectors ? static_cast<T*>(l.args.outputs[0].data) : own_u.get(),
+  Columns<T> u{direct ? static_cast<T*>(l.args.outputs[0].data) : own_u.get(),
                kept > 1 ? int64_t{m} * of_u : 0, ld_of(m)};
   Columns<T> v{own_v.get(), kept > 1 ? int64_t{n} * of_v : 0, ld_of(n)};
   gesvdjInfo_t how = nullptr;
@@ -178,9 +181,14 @@ Status svd_as(const Linalg<T>& l) {
   // Rotations of numbers that are not finite end somewhere.
   TS_TRY(find_infinite(l.d, l.stream, l.args.outputs[1].dtype, values, batch, least, info, -4));
   if (!vectors) return ok();
-  const int64_t sizes[] = {batch, n, of_v}, strides[] = {int64_t{n} * of_v, 1, n};
-  const KernelTensor of_vectors{v.data, l.dtype(), 3, sizes, strides, batch * n * of_v};
-  return copy_adjoint(l.d, l.stream, of_vectors, l.args.outputs[2].data);
+  // U's first columns where there are more, and the adjoint of V's.
+  const int64_t u_sizes[] = {batch, m, asked_full ? m : least}, u_strides[] = {u.stride, 1, m};
+  if (!direct)
+    TS_TRY(copy_columns(l.d, l.stream, {u.data, l.dtype(), 3, u_sizes, u_strides, 0},
+                        l.args.outputs[0].data, m));
+  const int64_t v_sizes[] = {batch, n, asked_full ? n : least}, v_strides[] = {v.stride, 1, n};
+  return copy_adjoint(l.d, l.stream, {v.data, l.dtype(), 3, v_sizes, v_strides, 0},
+                      l.args.outputs[2].data);
 }
 
 TS_CUDA_LINALG("eigh", eigh)
