@@ -38,7 +38,11 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY(const __grid_constant__ 
       const int64_t at = j + k * step;
       if (at < end) {
         const T::S* from = x + (FLAT ? at * p.along.strides[0][0] : offset(p.along, at));
-        raw[k] = *(const Vec<T::S, V>*)from;
+        if constexpr (VECTOR) raw[k] = *(const Vec<T::S, V>*)from;
+        else {
+          #pragma unroll
+          for (int i = 0; i < kRun; ++i) raw[k].v[i] = from[i];
+        }
       }
     }
     T::A v[N];
@@ -58,9 +62,14 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY(const __grid_constant__ 
     if (seg == 0) parts[group][part][row] = s;
     __syncthreads();
     if (part > 0) return;
-    s = parts[group][0][row];
+    State all[kWarps];
     #pragma unroll
-    for (int w = 1; w < kWarps; ++w) s = join(s, parts[group][w][row]);
+    for (int w = 0; w < kWarps; ++w) all[w] = parts[group][w][row];
+    #pragma unroll
+    for (int d = 1; d < kWarps; d *= 2)
+      #pragma unroll
+      for (int w = 0; w < kWarps; w += 2 * d) all[w] = join(all[w], all[w + d]);
+    s = all[0];
   }
   if (seg > 0 || line >= p.lines) return;
   if constexpr (SPLIT) ((State*)p.parts)[line * p.splits + blockIdx.y] = s;
@@ -106,19 +115,19 @@ Status run_fold(Device& d, CUstream stream, const FoldOp& op, const KernelTensor
   const bool dense = p.along.nd == 0 || p.along.strides[0][p.along.nd - 1] == 1;
   const int64_t last = p.kept.nd - 1;
   const bool across = last >= 0 && !dense && p.kept.strides[0][last] == 1;
-  Spread s =
-      spread_lines(p.n, p.lines, bytes, bytes <= 4 ? 16 : 8, across ? p.kept.sizes[last] : 0);
-  s.vector = !s.across && dense && s.v > 1 && inner % s.v == 0 &&
-             reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
-  for (int i = 0; i < p.kept.nd; ++i) s.vector &= p.kept.strides[0][i] % s.v == 0;
-  for (int i = 0; i + 1 < p.along.nd; ++i) s.vector &= p.along.strides[0][i] % s.v == 0;
-  if (!s.vector) {
-    // One by one.
+  int64_t run = dense ? vector_of(bytes) : 1;
+  if (inner % run != 0) run = 1;
+  for (int i = 0; i < p.kept.nd; ++i)
+    if (p.kept.strides[0][i] % run != 0) run = 1;
+  for (int i = 0; i + 1 < p.along.nd; ++i)
+    if (p.along.strides[0][i] % run != 0) run = 1;
+  Spread s = spread_lines(p.n, p.lines, run, bytes <= 4 ? 16 : 8, across ? p.kept.sizes[last] : 0);
+  if (s.across) {  // single elements, as many as the runs would have
+    s.k *= s.v;
     s.v = 1;
-    if (!s.across) s.seg = std::min<int64_t>(32, power_of_two(p.n));
-    s.k = std::min<int64_t>(8, power_of_two((p.n + s.seg - 1) / s.seg));
-    s.w = std::min<int64_t>(s.warps, power_of_two((p.n + s.seg * s.k - 1) / (s.seg * s.k)));
   }
+  // Addresses decide how elements are loaded, never how they are joined.
+  s.vector = run > 1 && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
   const int64_t blocks = (p.lines + s.block_lines() - 1) / s.block_lines();
   p.piece = std::max<int64_t>(1, p.n);
   if (blocks < kManyBlocks && p.n > kSteps * s.tile()) {

@@ -24,18 +24,21 @@ inline int64_t power_of_two(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, n))));
 }
 
-// For lines of n elements of `bytes`; `items` a thread at once; `neighbours` lines lie side by side
-// (0: the elements of a line do); at most
-// `most_warps` work on one.
-inline Spread spread_lines(int64_t n, int64_t lines, int64_t bytes, int64_t items,
-                           int64_t neighbours, int64_t most_warps = 8) {
+// Elements of a vector of 16 bytes, or of 8.
+inline int64_t vector_of(int64_t bytes) { return std::clamp<int64_t>(16 / bytes, 1, 8); }
+
+// For lines of n elements, `items` a thread at once, in runs of `run` (1: as lanes lie, which suits
+// elements that cannot be read in vectors). `neighbours` lines lie side by side (0: the elements of
+// a line do). At most `most_warps` work on one.
+inline Spread spread_lines(int64_t n, int64_t lines, int64_t run, int64_t items, int64_t neighbours,
+                           int64_t most_warps = 8) {
   Spread s;
   s.across = neighbours > 0;
   if (s.across) {
     s.v = std::min<int64_t>(items, 4);
     s.seg = neighbours > 16 || lines >= 4096 ? 1 : 32 / power_of_two(neighbours);
   } else {
-    s.v = std::clamp<int64_t>(16 / bytes, 1, 8);
+    s.v = run;
     s.seg = std::min<int64_t>(32, power_of_two((n + s.v - 1) / s.v));
   }
   const int64_t most = std::max<int64_t>(1, items / s.v), once = s.seg * s.v;

@@ -33,21 +33,23 @@ TS_FN void publish(const Params& p, int level, int64_t at, const State& s) {
   __syncwarp();
   if (lane_of() == 0) *(volatile unsigned*)(p.flags[level] + at) = 1;
 }
-// Of `count` (at most 32) totals, waiting until they are there.
-TS_FN State gather(const Params& p, int level, int64_t first, int count) {
-  const volatile unsigned* flag = p.flags[level] + first + lane_of();
-  while (!__all_sync(kAll, lane_of() >= count || *flag != 0)) {}
-  __threadfence();
+// Up to 32 totals of a level, those before a tile.
+struct Before { int level; int64_t first; int count; };
+TS_FN bool ready(const Params& p, const Before& b) {
+  return lane_of() >= b.count ||
+         *(const volatile unsigned*)(p.flags[b.level] + b.first + lane_of()) != 0;
+}
+TS_FN State sum_of(const Params& p, const Before& b) {
   State sum = none();
   #pragma unroll 8
   for (int i = 0; i < kLines; ++i) {
     const int j = seg_of() * kLines + i;
-    if (j >= count) break;
-    const volatile unsigned* from =
-        (const volatile unsigned*)((const State*)p.totals[level] + (first + j) * kLines + line_of());
+    if (j >= b.count) break;
+    const volatile unsigned* from = (const volatile unsigned*)(
+        (const State*)p.totals[b.level] + (b.first + j) * kLines + line_of());
     Words<State> w;
     #pragma unroll
-    for (int b = 0; b < (int)sizeof(State) / 4; ++b) w.w[b] = from[b];
+    for (int n = 0; n < (int)sizeof(State) / 4; ++n) w.w[n] = from[n];
     sum = join(sum, __builtin_bit_cast(State, w));
   }
   #pragma unroll
@@ -61,16 +63,30 @@ TS_FN State gather(const Params& p, int level, int64_t first, int count) {
 TS_FN State look_back(const Params& p, int64_t chunk, int64_t tile, const State& total) {
   const int64_t groups = (p.tiles + 31) / 32, supers = (groups + 31) / 32;
   const int64_t group = tile / 32, super = group / 32;
-  publish(p, 0, chunk * p.tiles + tile, total);
-  const State near = gather(p, 0, chunk * p.tiles + group * 32, (int)(tile % 32));
   const bool ends_group = tile % 32 == 31, ends_super = ends_group && group % 32 == 31;
-  if (ends_group) publish(p, 1, chunk * groups + group, join(near, total));
-  const State far = gather(p, 1, chunk * groups + super * 32, (int)(group % 32));
-  State all = none();
-  if (super > 0) all = gather(p, 2, chunk * supers + super - 1, 1);
-  if (ends_super)
-    publish(p, 2, chunk * supers + super, join(all, join(far, join(near, total))));
-  return join(join(all, far), near);
+  const Before tiles = {0, chunk * p.tiles + group * 32, (int)(tile % 32)};
+  const Before near = {1, chunk * groups + super * 32, (int)(group % 32)};
+  const Before far = {2, chunk * supers + super - 1, super > 0 ? 1 : 0};
+  publish(p, 0, chunk * p.tiles + tile, total);
+  // All are asked for at once; what ends a group must not wait for groups before it.
+  bool rest = false;
+  for (bool here = false; !here;) {
+    const bool own = ready(p, tiles), others = ready(p, near) && ready(p, far);
+    here = __all_sync(kAll, own);
+    rest = __all_sync(kAll, others);
+  }
+  __threadfence();
+  __syncwarp();
+  const State in_group = sum_of(p, tiles);
+  if (ends_group) publish(p, 1, chunk * groups + group, join(in_group, total));
+  if (!rest) {
+    while (!__all_sync(kAll, ready(p, near) && ready(p, far))) {}
+    __threadfence();
+    __syncwarp();
+  }
+  const State before = join(sum_of(p, far), sum_of(p, near));
+  if (ends_super) publish(p, 2, chunk * supers + super, join(before, join(in_group, total)));
+  return join(before, in_group);
 }
 
 extern "C" __global__ void __launch_bounds__(256) ENTRY(const __grid_constant__ Params p) {
@@ -179,6 +195,7 @@ struct Params {
 // Blocks below which tiles are spread over blocks. A constant: the tree must not depend on the
 // device.
 constexpr int64_t kManyBlocks = 1024;
+constexpr int64_t kManyElements = 1 << 22;
 
 }  // namespace
 
@@ -209,21 +226,28 @@ Status run_scan(Device& d, CUstream stream, const ScanOp& op, const KernelArgs& 
   const int64_t bytes = static_cast<int64_t>(itemsize(x.dtype));
   const int64_t items = bytes <= 4 && !op.large ? 16 : 8;
   const int64_t last = p.walk.nd - 1;
-  Spread s = spread_lines(p.n, p.lines, bytes, items, dense || last < 0 ? 0 : p.walk.sizes[last]);
-  s.vector = dense && s.v > 1 && p.n % s.v == 0;
+  int64_t run = dense ? vector_of(bytes) : 1;
+  bool aligned = true;
+  if (p.n % run != 0) run = 1;
   for (int i = 0; i < 4; ++i) {
-    s.vector &= reinterpret_cast<uintptr_t>(operands[i]->data) % 16 == 0;
-    for (int k = 0; k < p.walk.nd; ++k) s.vector &= p.walk.strides[i][k] % s.v == 0;
+    aligned &= reinterpret_cast<uintptr_t>(operands[i]->data) % 16 == 0;
+    for (int k = 0; k < p.walk.nd; ++k)
+      if (p.walk.strides[i][k] % run != 0) run = 1;
   }
+  Spread s = spread_lines(p.n, p.lines, run, items, dense || last < 0 ? 0 : p.walk.sizes[last]);
+  s.vector = run > 1 && aligned;
   for (int i = 0; i < 4; ++i) {
     p.at[i] = static_cast<char*>(operands[i]->data);
     if (!reverse || s.vector) continue;
     p.at[i] += (p.n - 1) * p.stride[i] * static_cast<int64_t>(itemsize(operands[i]->dtype));
     p.stride[i] = -p.stride[i];
   }
+  auto blocks_of = [&] { return (p.lines + s.block_lines() - 1) / s.block_lines(); };
+  const bool look_back = p.n > s.tile() && blocks_of() < kManyBlocks;
+  // Larger tiles wait less often, where there are enough of them.
+  if (look_back && !s.across && !op.large && x.numel >= kManyElements) s.k *= 2;
+  const int64_t blocks = blocks_of();
   p.tiles = (p.n + s.tile() - 1) / s.tile();
-  const int64_t blocks = (p.lines + s.block_lines() - 1) / s.block_lines();
-  const bool look_back = p.tiles > 1 && blocks < kManyBlocks;
   Scratch scratch(d, stream);
   if (look_back) {
     int64_t counts[3] = {p.tiles, 0, 0}, flags = 1, totals = 0;

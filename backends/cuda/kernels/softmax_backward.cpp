@@ -104,14 +104,18 @@ Status run_backward(Device& d, CUstream stream, const KernelArgs& args) {
   // An expanded gradient is read along the line like a dense one.
   const bool rows = p.stride[1] == 1 && p.stride[2] == 1;
   const int64_t bytes = static_cast<int64_t>(itemsize(out.dtype)), last = p.walk.nd - 1;
-  Spread s = spread_lines(p.n, p.lines, bytes, bytes <= 4 ? 16 : 8,
-                          rows || last < 0 ? 0 : p.walk.sizes[last], 32);
-  s.vector = rows && p.stride[0] == 1 && s.v > 1 && p.n % s.v == 0;
+  int64_t run = rows && p.stride[0] == 1 ? vector_of(bytes) : 1;
+  bool aligned = true;
+  if (p.n % run != 0) run = 1;
   const void* data[3] = {g.data, y.data, out.data};
   for (int i = 0; i < 3; ++i) {
-    s.vector &= reinterpret_cast<uintptr_t>(data[i]) % 16 == 0;
-    for (int k = 0; k < p.walk.nd; ++k) s.vector &= p.walk.strides[i][k] % s.v == 0;
+    aligned &= reinterpret_cast<uintptr_t>(data[i]) % 16 == 0;
+    for (int k = 0; k < p.walk.nd; ++k)
+      if (p.walk.strides[i][k] % run != 0) run = 1;
   }
+  Spread s = spread_lines(p.n, p.lines, run, bytes <= 4 ? 16 : 8,
+                          rows || last < 0 ? 0 : p.walk.sizes[last], 32);
+  s.vector = run > 1 && aligned;
   const TextKernel kernel{"softmax_backward", text.c_str()};
   return launch_text(
       d, stream, kernel,

@@ -17,8 +17,9 @@ TS_FN State join(const State& a, const State& b) {
   if (a.n == A(0)) return b;
   State s;
   s.n = a.n + b.n;
-  const A share = b.n / s.n, d = b.mean - a.mean;
-  s.mean = isfinite(d) ? a.mean + d * share : a.mean * (a.n / s.n) + b.mean * share;
+  // Halves are the rule; a division takes as long as all the rest.
+  const A share = a.n == b.n ? A(0.5) : b.n / s.n, d = b.mean - a.mean;
+  s.mean = isfinite(d) ? a.mean + d * share : a.mean * (A(1) - share) + b.mean * share;
   s.m2 = a.m2 + b.m2 + d * d * (a.n * share);
   return s;
 }
@@ -27,7 +28,7 @@ TS_FN State of(const A (&v)[N], int count, int64_t, int64_t) {
   #pragma unroll
   for (int i = 0; i < N; ++i) sum += v[i];  // those that are not there are zero
   const A n = (A)count;
-  A mean = sum / n;
+  A mean = count == N ? sum * A(1.0 / N) : sum / n;
   if (!isfinite(mean)) {  // the sum may have left the range where the mean does not
     mean = A(0);
     #pragma unroll
