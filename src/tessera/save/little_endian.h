@@ -2,6 +2,7 @@
 #pragma once
 #include <bit>
 #include <cstring>
+#include <cstdint>
 #include <string>
 
 namespace tessera::files {
