@@ -59,7 +59,10 @@ State& state(const Device& d) {
 }
 // A program that never repeats a shape must not fill memory with plans.
 constexpr size_t kMaxPlans = 2048;
-constexpr int64_t kMaxWorkspace = int64_t{1} << 30;
+// Layouts that cuDNN's kernels do not take are copied into workspace, whole; where that is not to
+// be had, less will do.
+constexpr int64_t kMaxWorkspace = int64_t{8} << 30, kSmallWorkspace = int64_t{64} << 20;
+constexpr int64_t kSmall = int64_t{1} << 32;  // among the flags of a plan's key
 
 enum class Use { kNever, kWhereItCan, kMust };
 Use use() {
@@ -130,7 +133,7 @@ CudnnConv conv_of(const ConvCall& c) {
   return out;
 }
 
-constexpr int64_t kOfPlans = conv::kBenchmark | conv::kDeterministic | conv::kAllowTf32;
+constexpr int64_t kOfPlans = conv::kBenchmark | conv::kDeterministic | conv::kAllowTf32 | kSmall;
 
 Hash128 key_of(const CudnnConv& c, int64_t flags) {
   Hasher h(12);
@@ -184,13 +187,9 @@ void find_plan(Device& d, CUstream stream, const CudnnApi& api, const State& s, 
   const bool timed = call.flags & conv::kBenchmark;
   const int64_t wanted = !timed ? 1 : call.benchmark_limit <= 0 ? INT32_MAX : call.benchmark_limit;
   CudnnLimits limits{(call.flags & conv::kDeterministic) != 0, (call.flags & conv::kAllowTf32) != 0,
-                     kMaxWorkspace};
+                     call.flags & kSmall ? kSmallWorkspace : kMaxWorkspace};
   std::vector<CudnnPlan> plans;
   Status made = cudnn_plans(api, s.handle, c, limits, wanted, &plans, &out->why);
-  if (made.ok() && plans.empty()) {  // rather much memory than none of its kernels
-    limits.workspace = INT64_MAX;
-    made = cudnn_plans(api, s.handle, c, limits, wanted, &plans, &out->why);
-  }
   if (!made.ok()) out->why = made.message;
   if (plans.empty()) return;
   size_t chosen = 0;
@@ -265,12 +264,19 @@ Status conv_by_cudnn(Device& d, CUstream stream, const ConvCall& c, bool* done) 
     s.plans.clear();
   }
   const CudnnConv conv = conv_of(c);
-  auto [it, fresh] = s.plans.try_emplace(key_of(conv, c.flags));
-  Found& found = it->second;
-  if (fresh) find_plan(d, stream, *api, s, conv, c, &found);
-  if (!found.possible) return refused(found.why.c_str());
-  TS_TRY(run_plan(d, stream, *api, s, found.plan, c));
-  *done = true;
+  ConvCall with = c;
+  for (int64_t less : {int64_t{0}, kSmall}) {
+    with.flags |= less;
+    auto [it, fresh] = s.plans.try_emplace(key_of(conv, with.flags));
+    Found& found = it->second;
+    if (fresh) find_plan(d, stream, *api, s, conv, with, &found);
+    if (!found.possible) return refused(found.why.c_str());
+    Status ran = run_plan(d, stream, *api, s, found.plan, c);
+    *done = ran.ok();
+    if (*done) break;
+    if (ran.code != Code::kOutOfMemory) return ran;
+  }
+  if (!*done) return refused("there is no memory for its workspace");
   return c.bias ? add_bias(d, stream, c) : ok();
 }
 
