@@ -16,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(256) index_move(const __grid_consta
     #pragma unroll
     for (int u = 0; u < 4; ++u) {
       right[u] = first + u * 256 < n;
-      if (right[u]) x[u] = locate(p.space, first + u * 256);
+      if (right[u]) x[u] = locate(p.space, (I)(first + u * 256));
     }
     UNIT v[4];
     #pragma unroll
@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(256) index_combine(const __grid_con
     #pragma unroll
     for (int u = 0; u < U; ++u) {
       right[u] = first + u * 256 < n;
-      if (right[u]) x[u] = locate(p.space, first + u * 256);
+      if (right[u]) x[u] = locate(p.space, (I)(first + u * 256));
     }
     A v[U];
     #pragma unroll
@@ -202,7 +202,8 @@ Status Indexed::move_walk(Device& d, CUstream stream, bool write) const {
   return launch_text(
       d, stream, kMove,
       {def_bytes("UNIT", unit), def("INDEX", index_dtype_), def("W", W), def("INDICES", count_),
-       def("ND", w.nd <= 3 ? w.nd : 0), def("NEGATIVE", negative_), def("WRITE", write)},
+       def("ND", w.nd <= 3 ? w.nd : 0), def("NARROW", p.space.narrow(count_)),
+       def("NEGATIVE", negative_), def("WRITE", write)},
       {blocks, 256}, &p);
 }
 
@@ -228,11 +229,12 @@ Status Indexed::combine_walk(Device& d, CUstream stream, Combine how) const {
   // Exchanges are long: several a thread would only be more text.
   const int64_t each = how == Combine::kAdd && itemsize(dtype_) >= 4 ? 4 : 1;
   const int64_t blocks = std::min<int64_t>((numel_ + 256 * each - 1) / (256 * each), INT32_MAX);
-  return launch_text(d, stream, kAtomic,
-                     {def("T", dtype_), def("COMBINE", static_cast<int64_t>(how)), def("U", each),
-                      def("INDEX", index_dtype_), def("W", W), def("INDICES", count_),
-                      def("ND", nd <= 3 ? nd : 0), def("NEGATIVE", negative_)},
-                     {blocks, 256}, &p);
+  return launch_text(
+      d, stream, kAtomic,
+      {def("T", dtype_), def("COMBINE", static_cast<int64_t>(how)), def("U", each),
+       def("INDEX", index_dtype_), def("W", W), def("INDICES", count_), def("ND", nd <= 3 ? nd : 0),
+       def("NARROW", p.space.narrow(count_)), def("NEGATIVE", negative_)},
+      {blocks, 256}, &p);
 }
 
 Status Indexed::combine(Device& d, CUstream stream, Combine how, bool in_order) const {

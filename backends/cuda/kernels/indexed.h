@@ -74,32 +74,33 @@ class Indexed {
   bool negative_ = false;  // negative indices count from the end
 };
 
-// Definitions INDEX, INDICES, W (operands of the walk), ND (its dimensions, 0: many), NEGATIVE:
-// where point i of the walk lies.
+// Definitions INDEX, INDICES, W (operands of the walk), ND (its dimensions, 0: many), NARROW (all
+// offsets fit in 31 bits: a third of the instructions), NEGATIVE: where point i of the walk lies.
 inline constexpr char kIndexedText[] = R"(
+typedef std::conditional_t<NARROW, int, int64_t> I;
 struct IndexOf { const INDEX::S* data; int64_t size, stride, dim; };
 struct Space { ErrorSlot* slot; int64_t n, error; Walk<W> walk; IndexOf of[W - 2]; };
-struct Place { int64_t values, tensor, index[INDICES]; };
-TS_FN Place locate(const Space& p, int64_t i) {
+struct Place { I values, tensor; int64_t index[INDICES]; };
+TS_FN Place locate(const Space& p, I i) {
   Place x;
   x.values = x.tensor = 0;
-  int64_t at[INDICES];
+  I at[INDICES];
   #pragma unroll
   for (int k = 0; k < INDICES; ++k) at[k] = 0;
   const int nd = ND > 0 ? (int)ND : (int)p.walk.nd;
-  #pragma unroll
+  #pragma unroll (ND > 0 ? ND : 1)
   for (int d = nd - 1; d >= 0; --d) {
-    int64_t c = i;
+    I c = i;
     if (d > 0) {
-      const int64_t size = p.walk.sizes[d];
-      const int64_t q = (i | size) >> 31 == 0 ? (int64_t)((unsigned)i / (unsigned)size) : i / size;
+      const I size = (I)p.walk.sizes[d];
+      const I q = NARROW || (i | size) >> 31 == 0 ? (I)((unsigned)i / (unsigned)size) : i / size;
       c = i - q * size;
       i = q;
     }
-    x.values += c * p.walk.strides[0][d];
-    x.tensor += c * p.walk.strides[1][d];
+    x.values += c * (I)p.walk.strides[0][d];
+    x.tensor += c * (I)p.walk.strides[1][d];
     #pragma unroll
-    for (int k = 0; k < INDICES; ++k) at[k] += c * p.walk.strides[2 + k][d];
+    for (int k = 0; k < INDICES; ++k) at[k] += c * (I)p.walk.strides[2 + k][d];
   }
   #pragma unroll
   for (int k = 0; k < INDICES; ++k) x.index[k] = INDEX::ld(p.of[k].data[at[k]]);
@@ -117,7 +118,7 @@ TS_FN bool follow(const Space& p, Place& x) {
       if (right) report(p.slot, (int)p.error, x.index[k], size, p.of[k].dim);
       right = false;
     } else {
-      x.tensor += v * p.of[k].stride;
+      x.tensor += (I)v * (I)p.of[k].stride;
     }
   }
   return right;
@@ -148,6 +149,18 @@ struct IndexedSpace {
   int64_t n, error;
   Walk<W> walk;
   IndexOf of[W - 2];
+
+  // Do all offsets fit in 31 bits?
+  bool narrow(int indices) const {
+    int64_t far = n;
+    for (int k = 0; k < 2 + indices; ++k) {
+      int64_t last = 0;
+      for (int i = 0; i < walk.nd; ++i) last += (walk.sizes[i] - 1) * walk.strides[k][i];
+      for (int j = 0; k == 1 && j < indices; ++j) last += (of[j].size - 1) * of[j].stride;
+      far = std::max(far, last);
+    }
+    return far <= INT32_MAX;
+  }
 };
 
 }  // namespace tessera::cuda

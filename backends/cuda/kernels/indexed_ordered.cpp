@@ -17,7 +17,7 @@ constexpr auto kKeysText = join(kIndexedText, R"(
 struct Params { Space space; KEY::S* keys; int64_t none, divisor; };
 extern "C" __global__ void __launch_bounds__(256) index_keys(const __grid_constant__ Params p) {
   for (int64_t i = thread(); i < p.space.n; i += threads()) {
-    Place x = locate(p.space, i);
+    Place x = locate(p.space, (I)i);
     p.keys[i] = (KEY::S)(follow(p.space, x) ? x.tensor / p.divisor : p.none);
   }
 })");
@@ -156,11 +156,11 @@ Status Indexed::make_keys(Device& d, CUstream stream, int64_t divisor, int64_t n
   }
   for (int k = 0; k < count_; ++k) p.space.of[k] = of_[k];
   const int64_t nd = p.space.walk.nd;
-  return launch_text(
-      d, stream, kKeys,
-      {def("KEY", key), def("INDEX", index_dtype_), def("W", W), def("INDICES", count_),
-       def("ND", nd <= 3 ? nd : 0), def("NEGATIVE", negative_)},
-      {fill_blocks(d, p.space.n), 256}, &p);
+  return launch_text(d, stream, kKeys,
+                     {def("KEY", key), def("INDEX", index_dtype_), def("W", W),
+                      def("INDICES", count_), def("ND", nd <= 3 ? nd : 0),
+                      def("NARROW", p.space.narrow(count_)), def("NEGATIVE", negative_)},
+                     {fill_blocks(d, p.space.n), 256}, &p);
 }
 
 Status Indexed::combine_in_order(Device& d, CUstream stream, Combine how) const {
