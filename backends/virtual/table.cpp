@@ -8,6 +8,7 @@
 #include "events.h"
 #include "launches.h"
 #include "state.h"
+#include "visible.h"
 
 namespace tessera::vgpu {
 
@@ -27,8 +28,7 @@ Status device_props(int device, DeviceProps* out) {
     out->multiprocessors = static_cast<int>(std::thread::hardware_concurrency());
     out->warp_size = 32;
     out->is_virtual = true;
-    std::memcpy(out->uuid, "virtual-gpu", 11);
-    out->uuid[15] = static_cast<uint8_t>(device);
+    device_uuid(d.config().numbers[static_cast<size_t>(device)], out->uuid);
     return {};
   });
 }

@@ -79,9 +79,38 @@ nb::dict properties(int device) {
   out["minor"] = p.minor;
   out["total_memory"] = p.total_memory;
   out["multi_processor_count"] = p.multiprocessors;
+  out["is_integrated"] = static_cast<int>(p.integrated);
   out["is_multi_gpu_board"] = 0;
+  out["max_threads_per_block"] = p.threads_per_block;
+  out["max_threads_per_multi_processor"] = p.threads_per_multiprocessor;
   out["warp_size"] = p.warp_size;
+  out["regs_per_multiprocessor"] = p.registers_per_multiprocessor;
+  out["shared_memory_per_block"] = p.shared_per_block;
+  out["shared_memory_per_block_optin"] = p.shared_per_block_optin;
+  out["shared_memory_per_multiprocessor"] = p.shared_per_multiprocessor;
+  out["L2_cache_size"] = p.l2_cache;
+  out["clock_rate"] = p.clock_khz;
+  out["memory_clock_rate"] = p.memory_clock_khz;
+  out["memory_bus_width"] = p.memory_bus_bits;
+  out["pci_domain_id"] = p.pci_domain;
+  out["pci_bus_id"] = p.pci_bus;
+  out["pci_device_id"] = p.pci_device;
+  out["uuid"] = nb::str(cuda::device_uuid(device).substr(4).c_str());  // PyTorch leaves "GPU-" out
   out["is_virtual"] = p.is_virtual;
+  return out;
+}
+
+nb::dict monitor(int device) {
+  DeviceMonitor m = cuda::device_monitor(device);
+  nb::dict out;
+  out["busy"] = m.busy_percent;
+  out["memory_busy"] = m.memory_busy_percent;
+  out["temperature"] = m.temperature;
+  out["power_mw"] = m.power_mw;
+  out["fan"] = m.fan_percent;
+  out["clock_mhz"] = m.clock_mhz;
+  out["memory_clock_mhz"] = m.memory_clock_mhz;
+  out["performance_state"] = m.performance_state;
   return out;
 }
 
@@ -102,6 +131,7 @@ void bind_cuda(nb::module_& m) {
   m.def("_cuda_is_initialized", &accelerator_used);
   m.def("_cuda_set_device", &cuda::set_device);
   m.def("_cuda_properties", &properties);
+  m.def("_cuda_monitor", &monitor);
   m.def("_cuda_can_access_peer", &cuda::can_device_access_peer);
   m.def("_cuda_synchronize", &cuda::synchronize);
   m.def("_cuda_memory_info", [](int device) {

@@ -186,6 +186,24 @@ def test_generators_are_of_a_device(accelerator):
 # ---- what a device says ------------------------------------------------------------------------
 
 
+def test_properties(accelerator):
+    p = torch.cuda.get_device_properties(0)
+    assert torch.cuda.get_device_name("cuda:0") == torch.cuda.get_device_name() == p.name
+    assert torch.cuda.get_device_capability() == (p.major, p.minor)
+    for field in (
+        "total_memory multi_processor_count is_integrated is_multi_gpu_board warp_size "
+        "max_threads_per_multi_processor regs_per_multiprocessor shared_memory_per_block "
+        "shared_memory_per_block_optin shared_memory_per_multiprocessor L2_cache_size "
+        "pci_bus_id pci_device_id pci_domain_id clock_rate memory_clock_rate memory_bus_width"
+    ).split():
+        assert isinstance(getattr(p, field), int), field
+    assert repr(p).startswith(f"_CudaDeviceProperties(name='{p.name}', major={p.major}, minor=")
+    assert f"total_memory={p.total_memory // 2**20}MB" in repr(p) and f"uuid={p.uuid}" in repr(p)
+    assert [len(part) for part in str(p.uuid).split("-")] == [8, 4, 4, 4, 12]
+    free, total = torch.cuda.mem_get_info()
+    assert 0 < free <= total and torch.cuda.device_memory_used() == total - free
+
+
 def test_devices_that_are_not_there(accelerator):
     for ask in (torch.cuda.get_device_properties, torch.cuda.get_device_name):
         with pytest.raises(AssertionError, match="Invalid device id"):
@@ -205,6 +223,16 @@ def test_peers(accelerator):
     assert not torch.cuda.can_device_access_peer(0, 0)
     if torch.cuda.device_count() > 1:
         assert isinstance(torch.cuda.can_device_access_peer(0, 1), bool)
+
+
+def test_monitor(accelerator):
+    assert 0 <= torch.cuda.utilization() <= 100
+    for ask in (torch.cuda.temperature, torch.cuda.power_draw, torch.cuda.clock_rate):
+        if torch.cuda.get_device_properties().is_virtual:
+            with pytest.raises(RuntimeError, match="does not say"):
+                ask()
+        else:
+            assert ask() > 0
 
 
 def test_contexts(accelerator):
@@ -266,7 +294,7 @@ LIST = """
 import tessera as torch
 print(torch.cuda.device_count())
 for i in range(torch.cuda.device_count()):
-    pass
+    print(torch.cuda.get_device_properties(i).uuid[-2:])
 """
 
 
@@ -291,7 +319,7 @@ for i in range(torch.cuda.device_count()):
 )
 def test_visible_devices(visible, devices):
     got = in_process(LIST, TESSERA_VIRTUAL_GPU="3x1GiB", CUDA_VISIBLE_DEVICES=visible)
-    assert got == [str(len(devices.split()))]
+    assert got == [str(len(devices.split())), *devices.split()]
 
 
 def test_visible_devices_are_fixed_at_the_first_question():

@@ -55,6 +55,8 @@ _FILES = {
     "_info": "is_bf16_supported is_tf32_supported get_arch_list get_gencode_flags ipc_collect "
     "is_current_stream_capturing get_sync_debug_mode set_sync_debug_mode has_half has_magma "
     "_lazy_init _is_compiled",
+    "_monitor": "utilization memory_usage temperature power_draw clock_rate fan_speed "
+    "performance_state device_memory_used",
     "_types": "BoolTensor ByteTensor CharTensor ShortTensor IntTensor LongTensor HalfTensor "
     "BFloat16Tensor FloatTensor DoubleTensor default_generators",
 }

@@ -31,7 +31,9 @@ Pools& pools() {
 
 StreamHandle stream_from_pool(int device, int priority) {
   const Backend& backend = *accelerator();
-  priority = std::clamp(priority, kGreatestPriority, 0);
+  int least = 0, greatest = 0;
+  check(backend.priority_range(device, &least, &greatest), "asking for priorities");
+  priority = std::clamp(priority, greatest, least);
   Pools& all = pools();
   std::lock_guard lock(all.mutex);
   Pool& pool = all.by_priority[{device, priority}];

@@ -7,8 +7,6 @@ namespace tessera {
 
 inline constexpr int kPooledStreams = 32;  // of each device and priority
 
-inline constexpr int kGreatestPriority = -1;  // what every device has; the least is 0
-
 // In turn, made when first needed. A priority beyond what the device has is brought into its range.
 StreamHandle stream_from_pool(int device, int priority);
 // 0 for the default stream, and for those that did not come from the pool.

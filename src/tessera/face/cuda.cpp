@@ -43,10 +43,32 @@ DeviceProps device_properties(int device) {
 std::string device_name(int device) { return device_properties(device).name; }
 bool is_virtual(int device) { return device_properties(device).is_virtual; }
 
+std::string device_uuid(int device) {
+  DeviceProps p = device_properties(device);
+  std::string text = "GPU-";
+  constexpr char kDigits[] = "0123456789abcdef";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += kDigits[p.uuid[i] >> 4];
+    text += kDigits[p.uuid[i] & 15];
+  }
+  return text;
+}
+
 bool can_device_access_peer(int device, int peer) {
   int a = resolve(device), b = resolve(peer);
   if (a == b) return false;  // PyTorch's answer: a device is no peer of itself
-  return true;               // through the host where there is no other way
+  bool can = false;
+  check(accelerator()->can_access_peer(a, b, &can), "asking about two devices");
+  return can;
+}
+
+DeviceMonitor device_monitor(int device) {
+  DeviceMonitor m{};
+  int d = resolve(device);
+  BlockingScope scope;
+  check(accelerator()->monitor(d, &m), "asking what the device is doing");
+  return m;
 }
 
 void synchronize(int device) {

@@ -17,8 +17,12 @@ void set_device(int device);
 std::string device_name(int device = -1);
 bool is_virtual(int device = -1);
 DeviceProps device_properties(int device = -1);
+// "GPU-8f1e5b1c-...", as nvidia-smi and CUDA_VISIBLE_DEVICES spell it.
+std::string device_uuid(int device = -1);
 // Whether kernels of one device can use another one's memory.
 bool can_device_access_peer(int device, int peer);
+// What the device is doing now; -1 where it cannot say.
+DeviceMonitor device_monitor(int device = -1);
 // Runs what is pending and waits for the device.
 void synchronize(int device = -1);
 

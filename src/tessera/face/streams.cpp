@@ -149,8 +149,10 @@ void set_stream(const Stream& stream) {
 }
 
 PriorityRange priority_range(int device) {
-  resolve(device);
-  return {0, kGreatestPriority};
+  PriorityRange range{0, 0};
+  int d = resolve(device);
+  check(accelerator()->priority_range(d, &range.least, &range.greatest), "asking for priorities");
+  return range;
 }
 
 DeviceGuard::DeviceGuard(int device) : before_(current_device()) { set_device(device); }
