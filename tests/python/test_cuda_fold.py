@@ -76,6 +76,9 @@ def test_var_of_large_means(device):
     """The spread is not lost beside the mean, nor the mean where a sum would overflow."""
     x = torch.arange(5000, dtype=torch.float32) % 8 + 1e6
     agree(x.to(device).var(0), x.var(0), 1e-5)
+    x = (torch.sin(torch.arange(9000.0, dtype=torch.float64)) + 3e5).to(torch.float32)
+    agree(x.to(device).var(0), x.double().var(0).float(), 1e-4)
+    agree(x.reshape(90, 100).to(device).var(0), x.reshape(90, 100).double().var(0).float(), 1e-4)
     x = torch.full((5000,), 3e38)
     agree(torch.var_mean(x.to(device), 0)[1], x[0], 1e-6)
     inf, nan = math.inf, math.nan

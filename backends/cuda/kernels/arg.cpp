@@ -19,7 +19,8 @@ TS_FN State join(const State& a, const State& b) {
   const bool second = beats(b.v, a.v) || (!beats(a.v, b.v) && b.at < a.at);
   return second ? b : a;
 }
-TS_FN State of(const A (&v)[N], int count, int64_t first, int64_t step) {
+TS_FN A pivot(const T::S*, int64_t) { return A(0); }
+TS_FN State of(const A (&v)[N], int count, int64_t first, int64_t step, A) {
   A best = v[0];
   int at = 0;
   #pragma unroll

@@ -20,7 +20,7 @@ constexpr int N = kRuns * kRun;
 )";
 
 constexpr const char* kFold = R"(
-extern "C" __global__ void __launch_bounds__(256) ENTRY(const __grid_constant__ Params p) {
+extern "C" __global__ void __launch_bounds__(256, sizeof(T::S) > 4 ? 2 : 4) ENTRY(const __grid_constant__ Params p) {
   __shared__ State parts[kGroups][kWarps][kLines];
   const int seg = seg_of(), row = line_of();
   const int part = threadIdx.x / 32 % kWarps, group = threadIdx.x / 32 / kWarps;
@@ -29,8 +29,10 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY(const __grid_constant__ 
   int64_t end = begin + p.piece < p.n ? begin + p.piece : p.n;
   if (line >= p.lines) end = begin;
   const T::S* x = p.x + offset(p.kept, line < p.lines ? line : 0);
+  const T::A about = pivot(x, p.n);
   constexpr int64_t step = kWarps * kSeg * kRun;
   State s = none();
+  #pragma unroll 1
   for (int64_t j = begin + (part * kSeg + seg) * kRun; j < end; j += step * kRuns) {
     Vec<T::S, V> raw[K];
     #pragma unroll
@@ -54,24 +56,19 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY(const __grid_constant__ 
       #pragma unroll
       for (int i = 0; i < kRun; ++i) v[k * kRun + i] = there ? T::ld(raw[k].v[i]) : T::A(0);
     }
-    s = join(s, of(v, count, j, step));
+    s = join(s, of(v, count, j, step, about));
   }
-  #pragma unroll
+  // A join in the text once, not eight times: it may hold a division, which is a call.
+  #pragma unroll 1
   for (int d = 1; d < kSeg; d *= 2) s = join(s, from_other(s, d * kUnit));
-  if constexpr (kWarps > 1) {
+  #pragma unroll 1
+  for (int d = 1; d < kWarps; d *= 2) {
     if (seg == 0) parts[group][part][row] = s;
     __syncthreads();
-    if (part > 0) return;
-    State all[kWarps];
-    #pragma unroll
-    for (int w = 0; w < kWarps; ++w) all[w] = parts[group][w][row];
-    #pragma unroll
-    for (int d = 1; d < kWarps; d *= 2)
-      #pragma unroll
-      for (int w = 0; w < kWarps; w += 2 * d) all[w] = join(all[w], all[w + d]);
-    s = all[0];
+    if (part % (2 * d) == 0) s = join(s, parts[group][part + d][row]);
+    __syncthreads();
   }
-  if (seg > 0 || line >= p.lines) return;
+  if (part > 0 || seg > 0 || line >= p.lines) return;
   if constexpr (SPLIT) ((State*)p.parts)[line * p.splits + blockIdx.y] = s;
   else finish(p, line, s);
 }

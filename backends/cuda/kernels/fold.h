@@ -12,7 +12,8 @@ namespace tessera::cuda {
 //   struct State;                               a multiple of 4 bytes, at most 32
 //   State none();                               the neutral one
 //   State join(const State& a, const State& b);
-//   State of(const T::A (&v)[N], int count, int64_t first, int64_t step);
+//   T::A pivot(const T::S* line, int64_t n);    a number of the line that `of` is given
+//   State of(const T::A (&v)[N], int count, int64_t first, int64_t step, T::A pivot);
 //     of the first `count` of a thread's elements; element i of run k is first + k * step + i
 //   void finish(const Params& p, int64_t line, const State& s);
 // T is the dtype of the input, O that of the first output, OUTPUTS their number, OPTION the

@@ -23,27 +23,38 @@ TS_FN State join(const State& a, const State& b) {
   s.m2 = a.m2 + b.m2 + d * d * (a.n * share);
   return s;
 }
-TS_FN State of(const A (&v)[N], int count, int64_t, int64_t) {
-  A sum = A(0), m2 = A(0);
+// All is counted from the line's first element, so that a mean that is large beside the spread costs
+// it no digits.
+TS_FN A pivot(const T::S* line, int64_t n) {
+  const A first = n > 0 ? T::ld(line[0]) : A(0);
+  return abs(first) < A(1e30) ? first : A(0);
+}
+TS_FN State of(const A (&v)[N], int count, int64_t, int64_t, A about) {
+  A d[N], sum = A(0), m2 = A(0);
   #pragma unroll
-  for (int i = 0; i < N; ++i) sum += v[i];  // those that are not there are zero
+  for (int i = 0; i < N; ++i) {
+    d[i] = i < count ? v[i] - about : A(0);
+    sum += d[i];
+  }
   const A n = (A)count;
   A mean = count == N ? sum * A(1.0 / N) : sum / n;
   if (!isfinite(mean)) {  // the sum may have left the range where the mean does not
+    const A part = A(1) / n;
     mean = A(0);
     #pragma unroll
-    for (int i = 0; i < N; ++i) mean += v[i] / n;
+    for (int i = 0; i < N; ++i) mean += d[i] * part;
   }
   #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const A d = i < count ? v[i] - mean : A(0);
-    m2 += d * d;
+    const A apart = i < count ? d[i] - mean : A(0);
+    m2 += apart * apart;
   }
   return State{mean, m2, n};
 }
 TS_FN void finish(const Params& p, int64_t line, const State& s) {
-  const A nothing = std::numeric_limits<A>::quiet_NaN();
-  const A var = s.n == A(0) ? nothing : s.m2 / (A)p.number, mean = s.n == A(0) ? nothing : s.mean;
+  const A nothing = std::numeric_limits<A>::quiet_NaN(), about = pivot(p.x + offset(p.kept, line), p.n);
+  const A var = s.n == A(0) ? nothing : s.m2 / (A)p.number;
+  const A mean = s.n == A(0) ? nothing : s.mean + about;
   ((O::S*)p.out[0])[line] = O::st((O::A)var);
   ((O::S*)p.out[1])[line] = O::st((O::A)mean);
 }
