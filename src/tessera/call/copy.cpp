@@ -8,10 +8,10 @@
 #include "tessera/call/overlap.h"
 #include "tessera/call/pointwise.h"
 #include "tessera/driver/current.h"
-#include "tessera/memory/allocator.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/view.h"
+#include "tessera/memory/allocator.h"
 #include "tessera/memory/pinned.h"
 
 namespace tessera {

@@ -115,6 +115,7 @@ void stop_history() {
     }
 }
 
+void fail_after(int device, int64_t n, bool permanent) { of(device).fail_after(n, permanent); }
 void empty_cache(int device) { of(device).empty_cache(); }
 void set_memory_fraction(int device, double fraction) { of(device).set_fraction(fraction); }
 

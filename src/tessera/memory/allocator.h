@@ -60,6 +60,8 @@ std::string snapshot(int device);
 void start_history(bool trace, StackOf stacks, size_t max_entries);
 void stop_history();
 void empty_cache(int device);
+// For tests; see DeviceAllocator.
+void fail_after(int device, int64_t n, bool permanent);
 // Of the device's total: the most that may be reserved.
 void set_memory_fraction(int device, double fraction);
 

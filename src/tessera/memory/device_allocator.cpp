@@ -156,6 +156,13 @@ Block* DeviceAllocator::allocate(size_t bytes, StreamHandle stream, const void* 
   if (bytes > kAbsurd) [[unlikely]]
     raise_oom(lock, bytes);
   ++requests_;
+  if (fail_in_ >= 0) [[unlikely]] {
+    if (fail_in_ == 0) {
+      if (!fail_on_) fail_in_ = -1;
+      raise_oom(lock, bytes);
+    }
+    --fail_in_;
+  }
   size_t size = std::max<size_t>(bytes, 1);
   if (config_.roundup_divisions) [[unlikely]]
     size = round_up_divisions(size, config_.roundup_divisions);
@@ -263,6 +270,12 @@ void DeviceAllocator::unhide(size_t bytes) {
   const auto n = static_cast<int64_t>(round_charge(bytes));
   used_.add_quietly(n);
   hidden_.fetch_sub(n, std::memory_order_relaxed);
+}
+
+void DeviceAllocator::fail_after(int64_t n, bool permanent) {
+  std::lock_guard lock(mutex_);
+  fail_in_ = n;
+  fail_on_ = permanent;
 }
 
 void DeviceAllocator::set_fraction(double fraction) {

@@ -78,6 +78,10 @@ class DeviceAllocator {
   // Segments, blocks and what was recorded, as text that Python's json reads; see snapshot.cpp.
   std::string snapshot();
 
+  // For tests: the allocation after `n` others is out of memory, and with `permanent` all later ones.
+  // -1: none.
+  void fail_after(int64_t n, bool permanent);
+
   // Held across fork, so that a child can still free.
   std::mutex& mutex() { return mutex_; }
 
@@ -185,6 +189,8 @@ class DeviceAllocator {
   std::deque<Arena> arenas_;
   int64_t moves_awaited_ = 0;  // times that work was waited for to move its pages
   int64_t requests_ = 0;
+  int64_t fail_in_ = -1;
+  bool fail_on_ = false;
   Block* spare_ = nullptr;
   std::unordered_map<char*, Block*> segments_;  // first block of each, by address
 };

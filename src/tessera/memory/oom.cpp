@@ -1,6 +1,7 @@
 // What a user reads when memory is out.
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <unordered_map>
 #include <vector>
 
@@ -126,6 +127,9 @@ std::string DeviceAllocator::oom_text(size_t bytes, int64_t largest, int64_t spl
   const int64_t blocks = used_.now() + hidden_.load(std::memory_order_relaxed) - charged;
   const int64_t asked = static_cast<int64_t>(std::min<size_t>(bytes, INT64_MAX));
   const int64_t others = total - free - reserved;
+  if (!std::strcmp(backend_->name, "pinned"))
+    return cat("out of page-locked host memory: tried to allocate ", size_text(asked), ", ",
+               size_text(used_.now()), " are in use and the host has ", size_text(free), " free");
   std::string text = cat("CUDA out of memory. Tried to allocate ", size_text(asked), ". GPU ",
                          device_, " has a total capacity of ", size_text(total), " of which ",
                          size_text(free), " is free. ");
