@@ -2,229 +2,105 @@
 //
 // Note [Pageable memory]
 // The driver copies pageable memory through one staging buffer on one thread, at a tenth of what
-// the bus gives. Here up to four threads each own two page-locked pieces: while one is on the bus
-// the other is being filled, and the threads need to meet only at the end. The source has been read
-// when the call returns, so the caller may change it at once.
+// the bus gives. Here a team of threads fills (or empties) one page-locked bay while the bus works
+// on another. The source has been read when the call returns, so the caller may change it at once.
 #include "copy.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
-#include <functional>
-#include <mutex>
-#include <thread>
+
+#include "staging.h"
 
 namespace tessera::cuda {
 namespace {
 
-constexpr int kLanes = 4;
-constexpr int kPieces = 2 * kLanes;
-constexpr size_t kPieceBytes = 2u << 20;
-// Below this, waking threads costs more than it saves.
-constexpr size_t kParallelBytes = 4u << 20;
+// Below this a copy shares its bay with others and one thread fills it.
+constexpr size_t kSmall = 128u << 10;
 
-struct Piece {
-  char* memory = nullptr;
-  CUevent done = nullptr;
-  bool busy = false;
-  CUstream stream = nullptr;
-  size_t used = 0;
-};
-
-// Threads that run one job together with the caller, lanes 1.. on their own.
-class Team {
- public:
-  void run(const std::function<void(int)>& job) {
-    {
-      std::lock_guard lock(mutex_);
-      start();
-      job_ = &job;
-      left_ = size_;
-      ++round_;
-    }
-    wake_.notify_all();
-    job(0);
-    std::unique_lock lock(mutex_);
-    idle_.wait(lock, [&] { return left_ == 0; });
-    job_ = nullptr;
-  }
-  int lanes() const { return size_ + 1; }
-  void start() {
-    if (started_) return;
-    started_ = true;
-    int cores = static_cast<int>(std::thread::hardware_concurrency());
-    int wanted = std::clamp(cores - 1, 0, kLanes - 1);
-    try {
-      for (int lane = 1; lane <= wanted; ++lane) {
-        std::thread([this, lane] { serve(lane); }).detach();
-        size_ = lane;
-      }
-    } catch (...) {
-      // As many as there are.
-    }
-  }
-
- private:
-  void serve(int lane) {
-    uint64_t seen = 0;
-    for (;;) {
-      const std::function<void(int)>* job;
-      {
-        std::unique_lock lock(mutex_);
-        wake_.wait(lock, [&] { return round_ != seen; });
-        seen = round_;
-        job = job_;
-      }
-      if (job) (*job)(lane);
-      std::lock_guard lock(mutex_);
-      if (--left_ == 0) idle_.notify_all();
-    }
-  }
-  std::mutex mutex_;
-  std::condition_variable wake_, idle_;
-  const std::function<void(int)>* job_ = nullptr;
-  uint64_t round_ = 0;
-  int size_ = 0, left_ = 0;
-  bool started_ = false;
-};
-
-struct Staging {
-  std::mutex mutex;
-  Piece pieces[kPieces];
-  int current = 0;
-  Team team;
-  bool ready = false;
-};
-// Leaked, as their threads end with the process.
-Staging& staging(const Device& d) {
-  static Staging* all = new Staging[kMaxDevices];
-  return all[d.ordinal];
+CUresult wait_for(Bay& bay) {
+  if (!bay.busy) return CUDA_SUCCESS;
+  bay.busy = false;
+  return driver().cuEventSynchronize(bay.done);
 }
 
-Status prepare(Device& d, Staging& s) {
-  if (s.ready) return ok();
-  const DriverApi& cu = driver();
-  void* memory = nullptr;
-  TS_TRY(check(d, cu.cuMemHostAlloc(&memory, kPieces * kPieceBytes, CU_MEMHOSTALLOC_PORTABLE),
-               "allocating staging buffers"));
-  for (int i = 0; i < kPieces; ++i) {
-    s.pieces[i].memory = static_cast<char*>(memory) + i * kPieceBytes;
-    TS_TRY(check(d, cu.cuEventCreate(&s.pieces[i].done, CU_EVENT_DISABLE_TIMING),
-                 "creating a staging event"));
-  }
-  s.ready = true;
-  return ok();
+// Long enough for the bus, short enough that filling and moving overlap from the start.
+size_t stride_of(size_t bytes) {
+  return std::clamp<size_t>((bytes / 4 + 65535) / 65536 * 65536, 256u << 10, Staging::kBayBytes);
 }
 
-CUresult wait_for(Piece& p) {
-  if (!p.busy) return CUDA_SUCCESS;
-  p.busy = false;
-  p.used = 0;
-  return driver().cuEventSynchronize(p.done);
+Bay& next_bay(Staging& s) {
+  s.next = (s.next + 1) % Staging::kBays;
+  if (s.next == s.small_bay) s.small_used = Staging::kBayBytes;  // taken from the small ones
+  return s.bays[s.next];
 }
 
-// Small copies share a piece as long as they are on one stream: its event then covers them all.
 Status upload_small(Device& d, Staging& s, CUstream stream, CUdeviceptr dst, const char* src,
                     size_t bytes) {
-  Piece* p = &s.pieces[s.current];
-  if (p->used + bytes > kPieceBytes || (p->busy && p->stream != stream)) {
-    s.current = (s.current + 1) % kPieces;
-    p = &s.pieces[s.current];
-    TS_TRY(check(d, wait_for(*p), "waiting for a staging buffer"));
-    p->used = 0;
+  if (s.small_used + bytes > Staging::kBayBytes || s.small_stream != stream) {
+    Bay& fresh = next_bay(s);
+    TS_TRY(check(d, wait_for(fresh), "waiting for a staging buffer"));
+    s.small_bay = s.next;
+    s.small_used = 0;
+    s.small_stream = stream;
   }
   const DriverApi& cu = driver();
-  char* at = p->memory + p->used;
+  Bay& bay = s.bays[s.small_bay];
+  char* at = bay.memory + s.small_used;
   std::memcpy(at, src, bytes);
   TS_TRY(check(d, cu.cuMemcpyHtoDAsync(dst, at, bytes, stream), "a copy from host to device"));
-  p->used += (bytes + 255) / 256 * 256;
-  p->stream = stream;
-  p->busy = true;
-  return check(d, cu.cuEventRecord(p->done, stream), "a copy from host to device");
-}
-
-// Runs `lane(number, lanes)` on the team, with the device's context current on each thread.
-template <class Lane>
-Status in_lanes(Device& d, Staging& s, const char* what, Lane lane) {
-  s.team.start();
-  CUresult results[kLanes] = {};
-  int lanes = s.team.lanes();
-  std::function<void(int)> job = [&](int number) {
-    CUresult r = driver().cuCtxSetCurrent(d.context);
-    results[number] = r == CUDA_SUCCESS ? lane(number, lanes) : r;
-  };
-  s.team.run(job);
-  for (CUresult r : results) TS_TRY(check(d, r, what));
-  return ok();
+  s.small_used += (bytes + 255) / 256 * 256;
+  bay.busy = true;
+  return check(d, cu.cuEventRecord(bay.done, stream), "a copy from host to device");
 }
 
 Status upload(Device& d, CUstream stream, CUdeviceptr dst, const char* src, size_t bytes) {
-  Staging& s = staging(d);
+  Staging* staging = nullptr;
+  TS_TRY(staging_of(d, &staging));
+  Staging& s = *staging;
   std::lock_guard lock(s.mutex);
-  TS_TRY(prepare(d, s));
-  if (bytes < kParallelBytes) {
-    for (size_t at = 0; at < bytes; at += kPieceBytes)
-      TS_TRY(upload_small(d, s, stream, dst + at, src + at, std::min(kPieceBytes, bytes - at)));
-    return ok();
-  }
-  return in_lanes(d, s, "a copy from host to device", [&](int lane, int lanes) {
-    const DriverApi& cu = driver();
-    int turn = 0;
-    for (size_t at = lane * kPieceBytes; at < bytes; at += lanes * kPieceBytes, turn ^= 1) {
-      Piece& p = s.pieces[2 * lane + turn];
-      size_t n = std::min(kPieceBytes, bytes - at);
-      CUresult r = wait_for(p);
-      if (r != CUDA_SUCCESS) return r;
-      std::memcpy(p.memory, src + at, n);
-      r = cu.cuMemcpyHtoDAsync(dst + at, p.memory, n, stream);
-      if (r == CUDA_SUCCESS) r = cu.cuEventRecord(p.done, stream);
-      if (r != CUDA_SUCCESS) return r;
-      p.busy = true;
-      p.stream = stream;
-      p.used = kPieceBytes;
-    }
-    return CUDA_SUCCESS;
-  });
-}
-
-// One lane of a download: the next piece is asked for before the last one is taken out.
-CUresult download_lane(Piece* pair, CUstream stream, char* dst, CUdeviceptr src, size_t bytes,
-                       size_t begin, size_t step) {
+  if (bytes <= kSmall) return upload_small(d, s, stream, dst, src, bytes);
   const DriverApi& cu = driver();
-  auto ask = [&](Piece& p, size_t at) {
-    CUresult r = wait_for(p);
-    if (r == CUDA_SUCCESS)
-      r = cu.cuMemcpyDtoHAsync(p.memory, src + at, std::min(kPieceBytes, bytes - at), stream);
-    if (r == CUDA_SUCCESS) r = cu.cuEventRecord(p.done, stream);
-    p.busy = r == CUDA_SUCCESS;
-    p.stream = stream;
-    p.used = kPieceBytes;
-    return r;
-  };
-  int turn = 0;
-  if (begin < bytes)
-    if (CUresult r = ask(pair[0], begin); r != CUDA_SUCCESS) return r;
-  for (size_t at = begin; at < bytes; at += step, turn ^= 1) {
-    if (at + step < bytes)
-      if (CUresult r = ask(pair[turn ^ 1], at + step); r != CUDA_SUCCESS) return r;
-    if (CUresult r = wait_for(pair[turn]); r != CUDA_SUCCESS) return r;
-    std::memcpy(dst + at, pair[turn].memory, std::min(kPieceBytes, bytes - at));
+  const size_t stride = stride_of(bytes);
+  for (size_t at = 0; at < bytes; at += stride) {
+    const size_t n = std::min(stride, bytes - at);
+    Bay& bay = next_bay(s);
+    TS_TRY(check(d, wait_for(bay), "waiting for a staging buffer"));
+    s.team.copy(bay.memory, src + at, n);
+    TS_TRY(check(d, cu.cuMemcpyHtoDAsync(dst + at, bay.memory, n, stream),
+                 "a copy from host to device"));
+    bay.busy = true;
+    TS_TRY(check(d, cu.cuEventRecord(bay.done, stream), "a copy from host to device"));
   }
-  return CUDA_SUCCESS;
+  return ok();
 }
 
+// The next pieces are asked for before one is taken out.
 Status download(Device& d, CUstream stream, char* dst, CUdeviceptr src, size_t bytes) {
-  Staging& s = staging(d);
+  Staging* staging = nullptr;
+  TS_TRY(staging_of(d, &staging));
+  Staging& s = *staging;
   std::lock_guard lock(s.mutex);
-  TS_TRY(prepare(d, s));
-  if (bytes < kParallelBytes) {
-    TS_TRY(check(d, download_lane(s.pieces, stream, dst, src, bytes, 0, kPieceBytes),
-                 "a copy from device to host"));
-  } else {
-    TS_TRY(in_lanes(d, s, "a copy from device to host", [&](int lane, int lanes) {
-      return download_lane(s.pieces + 2 * lane, stream, dst, src, bytes, lane * kPieceBytes,
-                           lanes * kPieceBytes);
-    }));
+  const DriverApi& cu = driver();
+  const size_t stride = stride_of(bytes);
+  constexpr int kAhead = Staging::kBays / 2;
+  Bay* asked[kAhead] = {};
+  size_t ask_at = 0;
+  int ask = 0, take = 0;
+  for (size_t at = 0; at < bytes; at += stride) {
+    while (ask_at < bytes && ask - take < kAhead) {
+      Bay& bay = next_bay(s);
+      TS_TRY(check(d, wait_for(bay), "waiting for a staging buffer"));
+      const size_t n = std::min(stride, bytes - ask_at);
+      TS_TRY(check(d, cu.cuMemcpyDtoHAsync(bay.memory, src + ask_at, n, stream),
+                   "a copy from device to host"));
+      bay.busy = true;
+      TS_TRY(check(d, cu.cuEventRecord(bay.done, stream), "a copy from device to host"));
+      asked[ask++ % kAhead] = &bay;
+      ask_at += stride;
+    }
+    Bay& bay = *asked[take++ % kAhead];
+    TS_TRY(check(d, wait_for(bay), "a copy from device to host"));
+    s.team.copy(dst + at, bay.memory, std::min(stride, bytes - at));
   }
   return take_data_error(d);
 }

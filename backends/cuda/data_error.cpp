@@ -1,7 +1,9 @@
 #include "data_error.h"
 
 #include <atomic>
-#include <cstdio>
+#include <cstring>
+#include <string>
+#include <utility>
 
 #include "context.h"
 
@@ -10,26 +12,36 @@ namespace {
 
 struct Wording {
   Code code;
-  const char* format;  // 1: index, 2: dim, 3: size
+  const char* format;  // with {index}, {dim} and {size} in any order
 };
 // In the order of DataError.
 constexpr Wording kWordings[] = {
-    {Code::kInvalid, "index %1$lld is out of bounds for dimension %2$lld with size %3$lld"},
-    {Code::kRefused, "index %1$lld is out of bounds for dimension %2$lld with size %3$lld"},
+    {Code::kInvalid, "index {index} is out of bounds for dimension {dim} with size {size}"},
+    {Code::kRefused, "index {index} is out of bounds for dimension {dim} with size {size}"},
     {Code::kInvalid,
-     "index out of range in self: index %1$lld in dimension %2$lld with size %3$lld"},
+     "index out of range in self: index {index} in dimension {dim} with size {size}"},
     {Code::kInvalid,
-     "index_copy_(): index %1$lld is out of bounds for dimension %2$lld with size %3$lld"},
-    {Code::kInvalid, "out of range: tried to access index %1$lld on a tensor of %3$lld elements."},
-    {Code::kRefused, "found an invalid max index: %1$lld (output volume of a plane is %3$lld)"},
-    {Code::kInvalid, "Target %1$lld is out of bounds."},
-    {Code::kInvalid, "ctc_loss(): target %1$lld is not a class below %3$lld"},
+     "index_copy_(): index {index} is out of bounds for dimension {dim} with size {size}"},
+    {Code::kInvalid, "out of range: tried to access index {index} on a tensor of {size} elements."},
+    {Code::kRefused, "found an invalid max index: {index} (output volume of a plane is {size})"},
+    {Code::kInvalid, "Target {index} is out of bounds."},
+    {Code::kInvalid, "ctc_loss(): target {index} is not a class below {size}"},
     {Code::kRefused, "probability tensor contains either `inf`, `nan` or element < 0"},
     {Code::kRefused, "invalid multinomial distribution (encountering probability entry < 0)"},
     {Code::kRefused, "invalid multinomial distribution (sum of probabilities <= 0)"},
     {Code::kRefused, "invalid Poisson rate, expected rate to be non-negative"},
 };
 static_assert(sizeof kWordings / sizeof *kWordings == static_cast<size_t>(DataError::kCount));
+
+std::string worded(const char* format, int64_t index, int64_t dim, int64_t size) {
+  std::string text = format;
+  const std::pair<const char*, int64_t> words[] = {
+      {"{index}", index}, {"{dim}", dim}, {"{size}", size}};
+  for (const auto& [word, value] : words)
+    if (size_t at = text.find(word); at != std::string::npos)
+      text.replace(at, std::strlen(word), std::to_string(value));
+  return text;
+}
 
 }  // namespace
 
@@ -40,15 +52,9 @@ Status take_data_error(Device& d) {
     return ok();
   std::atomic_thread_fence(std::memory_order_acquire);
   const Wording& w = kWordings[kind - 1];
-  char message[256];
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-#pragma GCC diagnostic ignored "-Wformat-security"
-  std::snprintf(message, sizeof message, w.format, static_cast<long long>(slot->index),
-                static_cast<long long>(slot->dim), static_cast<long long>(slot->size));
-#pragma GCC diagnostic pop
+  const std::string message = worded(w.format, slot->index, slot->dim, slot->size);
   slot->kind = 0;
-  return fail(w.code, "%s", message);
+  return fail(w.code, "%s", message.c_str());
 }
 
 }  // namespace tessera::cuda

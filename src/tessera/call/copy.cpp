@@ -1,7 +1,9 @@
 // Copies between places, layouts, dtypes and devices.
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <vector>
 
 #include "tessera/autograd/node.h"
 #include "tessera/base/blocking.h"
@@ -23,12 +25,19 @@ class InFlight {
  public:
   void keep(Exec exec, Ref<Storage> source) {
     const Backend& b = *accelerator();
+    std::lock_guard lock(mutex_);
     EventHandle done = nullptr;
-    check(b.event_create(exec.device, false, &done), "copying to the device");
+    auto idle = std::find_if(idle_.begin(), idle_.end(),
+                             [&](const Idle& e) { return e.device == exec.device; });
+    if (idle != idle_.end()) {
+      done = idle->event;
+      idle_.erase(idle);
+    } else {
+      check(b.event_create(exec.device, false, &done), "copying to the device");
+    }
     Status recorded = b.event_record(exec.device, done, exec.stream);
     if (!recorded.ok()) b.event_destroy(exec.device, done);
     check(recorded, "copying to the device");
-    std::lock_guard lock(mutex_);
     copies_.push_back({exec.device, done, std::move(source)});
     // Finished ones go, and of the others there are never more than a loader runs ahead.
     while (!copies_.empty()) {
@@ -36,7 +45,7 @@ class InFlight {
       Status status = copies_.size() > kMost ? b.event_synchronize(oldest.device, oldest.done)
                                              : b.event_query(oldest.device, oldest.done);
       if (status.code == Code::kNotReady) break;
-      b.event_destroy(oldest.device, oldest.done);
+      idle_.push_back({oldest.device, oldest.done});
       copies_.pop_front();
     }
   }
@@ -50,6 +59,11 @@ class InFlight {
   };
   std::mutex mutex_;
   std::deque<Copy> copies_;
+  struct Idle {
+    int device;
+    EventHandle event;
+  };
+  std::vector<Idle> idle_;  // for the next
 };
 
 // What `later` does from now on comes after what `earlier` has now.
