@@ -1,5 +1,7 @@
 #include "context.h"
 
+#include <pthread.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -63,7 +65,21 @@ Status initialise(Device& d) {
                "mapping the error slot");
 }
 
+// The driver's state is the parent's: in a child every call would fail in words that say nothing.
+constexpr const char* kForked =
+    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
+    "use "
+    "the 'spawn' start method";
+std::atomic<bool> g_forked{false};
+
+void in_child() {
+  g_forked.store(true);
+  for (auto& device : g_devices)
+    if (Device* d = device.load()) d->fault.store(kForked);
+}
+
 Status first_use(int ordinal, Device** out) {
+  if (g_forked.load()) return fail(Code::kFailed, "%s", kForked);
   const char* why = nullptr;
   const DriverApi* cu = driver_api(&why);
   if (!cu) return fail(Code::kFailed, "%s", why);
@@ -72,6 +88,8 @@ Status first_use(int ordinal, Device** out) {
   if (ordinal < 0 || ordinal >= count || ordinal >= kMaxDevices)
     return fail(Code::kFailed, "cuda:%d does not exist: there are %d CUDA devices", ordinal, count);
   std::lock_guard lock(g_init_mutex);
+  static const int handler = pthread_atfork(nullptr, nullptr, in_child);
+  (void)handler;
   Device* d = g_devices[ordinal].load(std::memory_order_acquire);
   if (!d) {
     prepare_nvrtc(cu->version);
