@@ -47,9 +47,7 @@
   X(cusolverDnCreateSyevjInfo)       \
   X(cusolverDnDestroySyevjInfo)      \
   X(cusolverDnCreateGesvdjInfo)      \
-  X(cusolverDnDestroyGesvdjInfo)     \
-  X(cusolverDnXsytrs_bufferSize)     \
-  X(cusolverDnXsytrs)
+  X(cusolverDnDestroyGesvdjInfo)
 // Since CUDA 12.6; null before.
 #define TS_CUSOLVER_NEW_FUNCTIONS(X) \
   X(cusolverDnXgeev_bufferSize)      \

@@ -170,9 +170,9 @@ inline bool are_small(int64_t batch, int64_t m) { return batch > 1 && m <= 512; 
 // right sides: both by columns.
 Status factor_hermitian(Device& d, CUstream stream, DType dtype, void* a, int64_t batch, int64_t n,
                         int* pivots, int* info);
-Status solve_hermitian(Device& d, CUstream stream, DType dtype, const void* a, int64_t stride,
-                       int64_t ld, const int* pivots, int64_t pivot_stride, void* b, int64_t batch,
-                       int64_t n, int64_t k);
+Status solve_ldl(Device& d, CUstream stream, DType dtype, bool hermitian, const void* a,
+                 int64_t stride, int64_t ld, const int* pivots, int64_t pivot_stride, void* b,
+                 int64_t batch, int64_t n, int64_t k);
 
 // Calls f(Linalg<T>) for the dtype of a kernel's first input.
 template <class F>

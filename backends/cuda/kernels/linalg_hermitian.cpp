@@ -1,5 +1,6 @@
-// LDL factors of Hermitian matrices and their solutions, which cuSOLVER lacks: Bunch and Kaufman's
-// pivots as LAPACK's hetf2 chooses them, a block of threads for each matrix or right side.
+// LDL factors of Hermitian matrices, which cuSOLVER lacks, and the solutions of all (its own,
+// Xsytrs, reads memory it was not given): Bunch and Kaufman's pivots as LAPACK's hetf2 chooses
+// them, a block of threads for each matrix or right side.
 #include "../linalg.h"
 #include "../text.h"
 
@@ -157,15 +158,18 @@ extern "C" __global__ void __launch_bounds__(256) linalg_hetrf(const __grid_cons
 })"};
 
 // One column of a right side. Pivots that point nowhere are taken for none.
-constexpr TextKernel kSolve{"linalg_hetrs", R"(
-typedef T::S C;
-typedef decltype(C().re) R;
+constexpr TextKernel kSolve{"linalg_ldl_solve", R"(
+typedef T::A C;
+template <class X> TS_FN X turned(X x) {
+  if constexpr (HERMITIAN) return conj(x);
+  else return x;
+}
 struct Params { const C* a; C* b; const int* pivots; int64_t n, k, columns, stride, ld, pivot_stride; };
-// sum conj(a[i]) * b[i], by a tree.
+// sum turned(a[i]) * b[i], by a tree.
 TS_FN C product(const C* a, const C* b, int64_t n) {
   __shared__ C sums[256];
   C sum(0);
-  for (int64_t i = threadIdx.x; i < n; i += 256) sum = sum + conj(a[i]) * b[i];
+  for (int64_t i = threadIdx.x; i < n; i += 256) sum = sum + turned(a[i]) * b[i];
   sums[threadIdx.x] = sum;
   __syncthreads();
   for (int w = 128; w > 0; w /= 2) {
@@ -184,7 +188,7 @@ TS_FN void exchange(C* b, int64_t i, int64_t j, int64_t n) {
   }
   __syncthreads();
 }
-extern "C" __global__ void __launch_bounds__(256) linalg_hetrs(const __grid_constant__ Params p) {
+extern "C" __global__ void __launch_bounds__(256) linalg_ldl_solve(const __grid_constant__ Params p) {
   const int64_t n = p.n;
   for (int64_t z = blockIdx.x; z < p.columns; z += gridDim.x) {
     const int64_t m = z / p.k;
@@ -203,10 +207,10 @@ extern "C" __global__ void __launch_bounds__(256) linalg_hetrs(const __grid_cons
       __syncthreads();
       if (threadIdx.x == 0) {
         if (!two) {
-          b[k] = scaled(x, 1 / AT(k, k).re);
+          b[k] = x / AT(k, k);
         } else {
-          const C off = AT(k + 1, k), up = AT(k, k) / conj(off), low = AT(k + 1, k + 1) / off;
-          const C below = up * low - C(1), bx = x / conj(off), by = y / off;
+          const C off = AT(k + 1, k), up = AT(k, k) / turned(off), low = AT(k + 1, k + 1) / off;
+          const C below = up * low - C(1), bx = x / turned(off), by = y / off;
           b[k] = (low * bx - by) / below;
           b[k + 1] = (up * by - bx) / below;
         }
@@ -244,16 +248,16 @@ Status factor_hermitian(Device& d, CUstream stream, DType dtype, void* a, int64_
                      {std::min<int64_t>(batch, int64_t{d.multiprocessors} * 8), 256}, &p);
 }
 
-Status solve_hermitian(Device& d, CUstream stream, DType dtype, const void* a, int64_t stride,
-                       int64_t ld, const int* pivots, int64_t pivot_stride, void* b, int64_t batch,
-                       int64_t n, int64_t k) {
+Status solve_ldl(Device& d, CUstream stream, DType dtype, bool hermitian, const void* a,
+                 int64_t stride, int64_t ld, const int* pivots, int64_t pivot_stride, void* b,
+                 int64_t batch, int64_t n, int64_t k) {
   struct {
     const void* a;
     void* b;
     const int* pivots;
     int64_t n, k, columns, stride, ld, pivot_stride;
   } p{a, b, pivots, n, k, batch * k, stride, ld, pivot_stride};
-  return launch_text(d, stream, kSolve, {def("T", dtype)},
+  return launch_text(d, stream, kSolve, {def("T", dtype), def("HERMITIAN", hermitian)},
                      {std::min<int64_t>(p.columns, int64_t{d.multiprocessors} * 8), 256}, &p);
 }
 

@@ -104,19 +104,6 @@ Status lu_solve_as(const Linalg<T>& l) {
   return ok();
 }
 
-cudaDataType data_type(DType t) {
-  switch (t) {
-    case DType::kFloat64:
-      return CUDA_R_64F;
-    case DType::kComplex64:
-      return CUDA_C_32F;
-    case DType::kComplex128:
-      return CUDA_C_64F;
-    default:
-      return CUDA_R_32F;
-  }
-}
-
 // outputs: solution; inputs: right side, factors, pivots; ints: hermitian
 template <class T>
 Status ldl_solve_as(const Linalg<T>& l) {
@@ -127,31 +114,9 @@ Status ldl_solve_as(const Linalg<T>& l) {
   Columns<T> a, x;
   TS_TRY(as_columns(l, factors, &room, &a));
   TS_TRY(copied(l, b, l.args.outputs[0].data, &x));
-  if (Linalg<T>::kComplex && l.args.ints[0] != 0)
-    return solve_hermitian(l.d, l.stream, l.dtype(), a.data, a.stride, a.ld,
-                           static_cast<const int*>(pivots.data), pivots.strides[0], x.data, batch,
-                           n, k);
-  Room<int64_t> wide(l);
-  TS_TRY(wide.take(batch * n));
-  const int64_t dense[] = {n, 1};
-  TS_TRY(convert_strided(l.d, l.stream, 2, pivots.sizes,
-                         {pivots.data, pivots.dtype, pivots.strides},
-                         {wide.get(), DType::kInt64, dense}));
-  size_t bytes = 0, host_bytes = 0;
-  const cudaDataType type = data_type(l.dtype());
-  TS_TRY(l.check(l.api.cusolverDnXsytrs_bufferSize(l.solver, CUBLAS_FILL_MODE_LOWER, n, k, type,
-                                                   a.data, a.ld, wide.get(), type, x.data, x.ld,
-                                                   &bytes, &host_bytes)));
-  Room<char> work(l);
-  Room<int> info(l);
-  TS_TRY(work.take(static_cast<int64_t>(bytes)));
-  TS_TRY(info.take(1));
-  std::vector<char> on_host(host_bytes);
-  for (int64_t i = 0; i < batch; ++i)
-    TS_TRY(l.check(l.api.cusolverDnXsytrs(l.solver, CUBLAS_FILL_MODE_LOWER, n, k, type, a.at(i),
-                                          a.ld, wide.get() + i * n, type, x.at(i), x.ld, work.get(),
-                                          bytes, on_host.data(), host_bytes, info.get())));
-  return ok();
+  const bool hermitian = Linalg<T>::kComplex && l.args.ints[0] != 0;
+  return solve_ldl(l.d, l.stream, l.dtype(), hermitian, a.data, a.stride, a.ld,
+                   static_cast<const int*>(pivots.data), pivots.strides[0], x.data, batch, n, k);
 }
 
 // outputs: solution in the first rows of max(m, n), rank, singular values, info; inputs: matrix,

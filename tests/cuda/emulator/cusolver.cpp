@@ -250,15 +250,6 @@ cusolverStatus_t gesvdj(cusolverDnHandle_t h, cusolverEigMode_t job, int economy
                });
 }
 
-template <class T>
-void sytrs(char half, int n, int nrhs, const T* a, int lda, const int64_t* pivots, T* b, int ldb,
-           int* info) {
-  std::vector<int> narrow(pivots, pivots + n);
-  OnHost<const T> factors(a, n, n, lda);
-  OnHost<T> x(b, n, nrhs, ldb);
-  lapack<T>("sytrs", &half, &n, &nrhs, factors.get(), &lda, narrow.data(), x.get(), &ldb, info);
-}
-
 // Values are complex, vectors of real matrices packed as LAPACK has them.
 template <class T>
 void geev(char job, int n, T* a, int lda, std::complex<Real<T>>* values, T* v, int ldv, int* info) {
@@ -331,35 +322,6 @@ cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t h, cudaStream_t stream) 
 OPTIONS_OF(cusolverDnParams_t, Params)
 OPTIONS_OF(syevjInfo_t, SyevjInfo)
 OPTIONS_OF(gesvdjInfo_t, GesvdjInfo)
-
-cusolverStatus_t cusolverDnXsytrs_bufferSize(cusolverDnHandle_t, cublasFillMode_t, int64_t, int64_t,
-                                             cudaDataType, const void*, int64_t, const int64_t*,
-                                             cudaDataType, void*, int64_t, size_t* bytes,
-                                             size_t* host) {
-  *bytes = kBytes;
-  *host = kHostBytes;
-  return CUSOLVER_STATUS_SUCCESS;
-}
-cusolverStatus_t cusolverDnXsytrs(cusolverDnHandle_t h, cublasFillMode_t uplo, int64_t n,
-                                  int64_t nrhs, cudaDataType type, const void* a, int64_t lda,
-                                  const int64_t* pivots, cudaDataType of_b, void* b, int64_t ldb,
-                                  void* work, size_t bytes, void* on_host, size_t host, int* info) {
-  cusolverStatus_t r = CUSOLVER_STATUS_INVALID_VALUE;
-  if (of_b != type || bytes < kBytes || host < kHostBytes || !on_host || !on_device(work, bytes))
-    return r;
-  with_type(type, [&]<class T>(T) {
-    const T* factors = static_cast<const T*>(a);
-    T* x = static_cast<T*>(b);
-    r = queue(h,
-              matrix_on_device(factors, n, n, lda) && matrix_on_device(x, n, nrhs, ldb) &&
-                  has_info(info) && on_device(pivots, sizeof(int64_t) * static_cast<size_t>(n)),
-              [=] {
-                sytrs<T>(letter(uplo), static_cast<int>(n), static_cast<int>(nrhs), factors,
-                         static_cast<int>(lda), pivots, x, static_cast<int>(ldb), info);
-              });
-  });
-  return r;
-}
 
 cusolverStatus_t cusolverDnXgeev_bufferSize(cusolverDnHandle_t, cusolverDnParams_t,
                                             cusolverEigMode_t, cusolverEigMode_t, int64_t,
