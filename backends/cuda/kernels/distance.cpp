@@ -19,7 +19,7 @@ struct Params {
 };
 // What a difference adds, and what becomes of the sum.
 TS_FN A map(const Params& p, A d) {
-  if constexpr (NORM == ZERO) return d != A(0) ? A(1) : A(0);
+  if constexpr (NORM == ZERO) return d != d ? d : d != A(0) ? A(1) : A(0);
   else if constexpr (NORM == TWO) return d * d;
   else if constexpr (NORM == GENERAL) return pow(abs(d), (A)p.p);
   else return abs(d);
