@@ -43,6 +43,32 @@ std::map<cufftHandle, Plan>& plans() {
   return *all;
 }
 
+constexpr double kPi = 3.14159265358979323846;
+
+void dft(const C* x, long long step, long long n, double sign, C* y);
+
+// Of a large prime number of elements: j k is (j^2 + k^2 - (k - j)^2) / 2, so the transform is a
+// convolution, which powers of two compute.
+void chirp(const C* x, long long step, long long n, double sign, C* y) {
+  long long m = 1;
+  while (m < 2 * n) m *= 2;
+  const auto size = static_cast<size_t>(m);
+  std::vector<C> w(static_cast<size_t>(n)), a(size), b(size), fa(size), fb(size);
+  for (long long k = 0; k < n; ++k) {
+    const auto i = static_cast<size_t>(k);
+    w[i] =
+        std::polar(1.0, sign * kPi * static_cast<double>(k * k % (2 * n)) / static_cast<double>(n));
+    a[i] = x[k * step] * w[i];
+    b[i] = std::conj(w[i]);
+    if (k > 0) b[size - i] = b[i];
+  }
+  dft(a.data(), 1, m, -1, fa.data());
+  dft(b.data(), 1, m, -1, fb.data());
+  for (size_t i = 0; i < size; ++i) fa[i] *= fb[i];
+  dft(fa.data(), 1, m, 1, a.data());
+  for (size_t i = 0; i < static_cast<size_t>(n); ++i) y[i] = a[i] * w[i] / static_cast<double>(m);
+}
+
 // Of x[0], x[step], ...; by the smallest factor of n.
 void dft(const C* x, long long step, long long n, double sign, C* y) {
   if (n == 1) {
@@ -52,15 +78,16 @@ void dft(const C* x, long long step, long long n, double sign, C* y) {
   long long p = 2;
   while (p * p <= n && n % p != 0) ++p;
   if (n % p != 0) p = n;
+  if (p == n && n > 200) return chirp(x, step, n, sign, y);
   const long long m = n / p;
   std::vector<C> parts(static_cast<size_t>(n));
   for (long long i = 0; i < p; ++i) dft(x + i * step, step * p, m, sign, parts.data() + i * m);
   for (long long k = 0; k < n; ++k) {
     C sum = 0;
     for (long long i = 0; i < p; ++i)
-      sum += parts[static_cast<size_t>(i * m + k % m)] *
-             std::polar(1.0, sign * 2 * 3.14159265358979323846 * static_cast<double>(i * k % n) /
-                                 static_cast<double>(n));
+      sum +=
+          parts[static_cast<size_t>(i * m + k % m)] *
+          std::polar(1.0, sign * 2 * kPi * static_cast<double>(i * k % n) / static_cast<double>(n));
     y[k] = sum;
   }
 }
