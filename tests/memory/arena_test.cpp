@@ -17,7 +17,6 @@ class ArenaTest : public ::testing::Test {
   }
   void TearDown() override {
     EXPECT_EQ(paged.violation, "");
-    set_pressure_hook(nullptr);
   }
 };
 

@@ -382,3 +382,39 @@ def test_a_dropped_move_is_warned_about_once(accelerator):
 )
 def test_moves_that_are_used(accelerator, code):
     assert warnings_of(code) == []
+
+
+def test_copies_into_pinned_memory_arrive_before_anyone_looks(accelerator):
+    """The device is slow, the program is not: each way of looking waits."""
+    n = 1 << 20
+    ways = {
+        "item": lambda t: t[n - 1].item(),
+        "sum": lambda t: t.sum().item() / n,
+        "add": lambda t: (t + 1)[-1].item() - 1,
+        "numpy": lambda t: t.numpy()[-1],
+        "list": lambda t: t[-3:].tolist()[-1],
+        "clone": lambda t: t.clone()[-1].item(),
+        "to": lambda t: t.to(torch.float64)[-1].item(),
+        "inplace": lambda t: t.mul_(1)[-1].item(),
+        "write": lambda t: (t[: n // 2].fill_(9), t[-1].item())[1],
+        "device": lambda t: t.to(accelerator)[-1].item(),
+    }
+    for name, look in ways.items():
+        x = torch.ones(n, device=accelerator)
+        for _ in range(20):
+            x = x * 1.0 + 0.0
+        x = x * 7
+        p = torch.zeros(n).pin_memory()
+        p.copy_(x, non_blocking=True)
+        assert look(p) == 7, name
+
+
+def test_pinned_memory_of_a_copy_under_way_is_not_used_again(accelerator):
+    x = torch.full((1 << 20,), 3.0, device=accelerator)
+    for _ in range(50):
+        p = torch.empty(1 << 20, pin_memory=True)
+        p.copy_(x, non_blocking=True)
+        del p
+        q = torch.full((1 << 20,), 5.0).pin_memory()
+        torch.cuda.synchronize()
+        assert (q == 5).all()

@@ -20,10 +20,10 @@ namespace tessera {
 
 namespace {
 
-// Host memory is let go only when the device has read it.
+// Copies that are under way: their host memory is kept until the device is done with it.
 class InFlight {
  public:
-  void keep(Exec exec, Ref<Storage> source) {
+  void keep(Exec exec, Ref<Storage> host, bool arriving) {
     const Backend& b = *accelerator();
     std::lock_guard lock(mutex_);
     EventHandle done = nullptr;
@@ -33,21 +33,41 @@ class InFlight {
       done = idle->event;
       idle_.erase(idle);
     } else {
-      check(b.event_create(exec.device, false, &done), "copying to the device");
+      check(b.event_create(exec.device, false, &done), "copying");
     }
     Status recorded = b.event_record(exec.device, done, exec.stream);
     if (!recorded.ok()) b.event_destroy(exec.device, done);
-    check(recorded, "copying to the device");
-    copies_.push_back({exec.device, done, std::move(source)});
+    check(recorded, "copying");
+    if (arriving) host->arriving.fetch_add(1, std::memory_order_release);
+    copies_.push_back({exec.device, done, std::move(host), arriving});
     // Finished ones go, and of the others there are never more than a loader runs ahead.
     while (!copies_.empty()) {
       const Copy& oldest = copies_.front();
       Status status = copies_.size() > kMost ? b.event_synchronize(oldest.device, oldest.done)
                                              : b.event_query(oldest.device, oldest.done);
       if (status.code == Code::kNotReady) break;
-      idle_.push_back({oldest.device, oldest.done});
-      copies_.pop_front();
+      finish(copies_.begin());
     }
+  }
+  void await(const Storage& host) {
+    std::string why;
+    Code code = Code::kOk;
+    {
+      std::lock_guard lock(mutex_);
+      for (auto at = copies_.begin(); at != copies_.end();) {
+        if (at->host.get() != &host || !at->arriving) {
+          ++at;
+          continue;
+        }
+        Status status = accelerator()->event_synchronize(at->device, at->done);
+        if (!status.ok() && code == Code::kOk) {
+          code = status.code;
+          why = status.message ? status.message : "";
+        }
+        at = finish(at);
+      }
+    }
+    check({code, why.c_str()}, "copying to the host");
   }
 
  private:
@@ -55,14 +75,22 @@ class InFlight {
   struct Copy {
     int device;
     EventHandle done;
-    Ref<Storage> source;
+    Ref<Storage> host;
+    bool arriving;  // to the host
   };
-  std::mutex mutex_;
-  std::deque<Copy> copies_;
   struct Idle {
     int device;
     EventHandle event;
   };
+
+  std::deque<Copy>::iterator finish(std::deque<Copy>::iterator at) {
+    idle_.push_back({at->device, at->done});
+    if (at->arriving) at->host->arriving.fetch_sub(1, std::memory_order_release);
+    return copies_.erase(at);
+  }
+
+  std::mutex mutex_;
+  std::deque<Copy> copies_;
   std::vector<Idle> idle_;  // for the next
 };
 
@@ -102,23 +130,30 @@ void copy_across(const TensorBase& dst, const TensorBase& src, bool non_blocking
   }
   bool up = dst.device().is_cuda();
   Exec exec = exec_for(up ? dst.device() : src.device());
-  bool pinned = up && memory::is_pinned(src.storage());
+  const TensorBase& host = up ? src : dst;
+  const char* what = up ? "copying to the device" : "copying to the host";
+  bool pinned = memory::is_pinned(host.storage());
   check(b.copy(exec, up ? CopyKind::kHostToDevice : CopyKind::kDeviceToHost, dst.raw(), src.raw(),
                dst.nbytes(), pinned && non_blocking),
-        up ? "copying to the device" : "copying to the host");
+        what);
   // Note [Copies that do not wait]
-  // From pageable memory a copy returns when the source has been read. From pinned memory the
-  // device reads it later: with non_blocking the memory is kept until then (what is written into it
-  // meanwhile is the program's affair, as in PyTorch), otherwise we wait. To the host we wait
-  // always: a tensor that is not there yet would be read as garbage.
+  // From pageable memory a copy returns when the source has been read, into it when all is there.
+  // With pinned memory and non_blocking the device works on its own: the memory is kept until then.
+  // What is written into a source meanwhile is the program's affair, as in PyTorch; but whoever
+  // looks at a destination through a tensor waits for it, where PyTorch would show what was there
+  // before.
   if (pinned && non_blocking)
-    in_flight().keep(exec, src.impl()->storage);
+    in_flight().keep(exec, host.impl()->storage, !up);
   else if (pinned || !up)
-    check(b.stream_synchronize(exec.device, exec.stream),
-          up ? "copying to the device" : "copying to the host");
+    check(b.stream_synchronize(exec.device, exec.stream), what);
 }
 
 }  // namespace
+
+void await_arrival(Storage& storage) {
+  BlockingScope scope;
+  in_flight().await(storage);
+}
 
 void copy_into(const TensorBase& dst, const TensorBase& src, bool non_blocking) {
   if (dst.device() == src.device()) {

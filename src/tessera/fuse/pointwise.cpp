@@ -185,6 +185,7 @@ void run_now(const Pointwise& p, const TensorBase& out) {
       lowered[k].scalar = s.immediate;
       continue;
     }
+    ensure_arrived(s.tensor->storage());
     lowered[k].source = {SourceKind::kInput, static_cast<uint16_t>(num_inputs)};
     lowered[k].dtype = s.tensor->dtype();
     lowered[k].wide = s.wide;
@@ -196,6 +197,7 @@ void run_now(const Pointwise& p, const TensorBase& out) {
   uint16_t value = b.lower(*p.body, cls, p.common, p.result, out.dtype(), lowered, p.num_sources,
                            p.scalars, p.num_scalars);
 
+  ensure_arrived(out.storage());
   GroupOutput output{{out.raw(), out.dtype(), nullptr}, value};
   GroupProgram program{1,      nullptr, out.numel(), num_inputs,       inputs,     b.num_instrs,
                        instrs, 1,       &output,     b.num_immediates, immediates, immediate_cls};

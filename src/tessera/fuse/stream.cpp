@@ -86,6 +86,11 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   SourceRef source;
   if (source_lines()) [[unlikely]]
     source = SourceRef::capture(mode() == Mode::kCheck);
+  if (device_.is_cpu()) {
+    ensure_arrived(target);
+    for (int k = 0; k < p.num_sources; ++k)
+      if (p.sources[k].tensor) ensure_arrived(p.sources[k].tensor->storage());
+  }
   // Before the lock is taken for good: another thread may record while this one lets go of memory.
   if (fresh && device_.is_cuda()) {
     size_t bytes = memory::round_charge(target.nbytes);

@@ -190,11 +190,13 @@ inline void ensure_readable(const TensorBase& t, Reason reason = Reason::kConsum
   Storage& s = t.storage();
   if (reason == Reason::kHostRead)
     TS_CHECK_IMPLEMENTED(!s.device.is_meta(), "Cannot copy out of meta tensor; no data!");
+  ensure_arrived(s);
   if (Stream* p = s.pending.load(std::memory_order_acquire)) [[unlikely]]
     p->run_for_read(s, reason);
 }
 inline void ensure_writable(const TensorBase& t, Reason reason = Reason::kWrite) {
   Storage& s = t.storage();
+  ensure_arrived(s);
   if (Stream* p = s.pending.load(std::memory_order_acquire)) [[unlikely]]
     p->run_for_write(s, reason);
 }

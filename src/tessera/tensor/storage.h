@@ -43,6 +43,9 @@ class Storage final : public RefCounted {
   //   writer        the pending operator that wrote it last, null if none is pending
   //   charged       bytes charged to the allocator for memory it will need
   std::atomic<fuse::Stream*> pending{nullptr};
+  // Copies from a device into this pinned memory that may still be under way: whoever looks at the
+  // bytes waits for them first (await_arrival).
+  std::atomic<uint32_t> arriving{0};
   uint32_t pending_refs = 0;
   uint32_t pending_writes = 0;
   void* writer = nullptr;
@@ -68,6 +71,13 @@ class Storage final : public RefCounted {
 
   bool owned_outside() const { return use_count() > pending_refs; }
 };
+
+// Waits for copies into the storage; raises what the device reports.
+void await_arrival(Storage& storage);
+inline void ensure_arrived(Storage& storage) {
+  if (storage.arriving.load(std::memory_order_acquire)) [[unlikely]]
+    await_arrival(storage);
+}
 
 // Gives `storage` memory now: host memory, or device memory ordered on the current stream (or on
 // `stream`, where pending work of another thread's runs).
