@@ -4,6 +4,7 @@ import copy
 import gc
 
 import pytest
+
 import tessera as torch
 from tessera import _C, fuse, nn
 from tessera.nn import functional as F
