@@ -47,8 +47,19 @@ def _accelerator(torch):
         kind = "host memory" if p.is_virtual else f"compute capability {p.major}.{p.minor}"
         free, total = torch.cuda.mem_get_info(index)
         yield f"cuda:{index}", f"{p.name}, {kind}, {_gib(free)} free of {_gib(total)}"
+        if not p.is_virtual:
+            yield from _architecture(p.major, p.minor)
     for line in _C._about_backend(name).splitlines():
         yield tuple(line.split(": ", 1))
+
+
+def _architecture(major, minor):
+    """Is the device too old for the compiler that would be used?"""
+    from . import _cuda_libs
+
+    compiler = _cuda_libs.locate(("libnvrtc.so.13", "libnvrtc.so.12")) or ""
+    if (major, minor) < (7, 5) and compiler.endswith(".13"):
+        yield "", f'{compiler} does not compile for it: pip install "tessera[cuda12]"'
 
 
 def _libraries():

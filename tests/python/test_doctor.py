@@ -7,6 +7,7 @@ from pathlib import Path
 
 import tessera as torch
 from tessera import _cuda_libs
+from tessera.doctor import _architecture
 
 
 def doctor(**variables):
@@ -58,6 +59,15 @@ def test_a_library_in_a_named_folder_is_found(tmp_path, monkeypatch):
     monkeypatch.setenv("TESSERA_CUDA_LIBS", f"/nowhere:{tmp_path}")
     found = _cuda_libs.locate(("libmade_up.so.13", "libmade_up.so.12"))
     assert found == str(tmp_path / "libmade_up.so.12")
+
+
+def test_a_device_too_old_for_the_compiler(monkeypatch):
+    monkeypatch.setattr(_cuda_libs, "locate", lambda names: "/somewhere/libnvrtc.so.13")
+    ((_, line),) = _architecture(6, 1)
+    assert "libnvrtc.so.13 does not compile for it" in line and "tessera[cuda12]" in line
+    assert list(_architecture(7, 5)) == list(_architecture(9, 0)) == []
+    monkeypatch.setattr(_cuda_libs, "locate", lambda names: "/somewhere/libnvrtc.so.12")
+    assert list(_architecture(6, 1)) == []
 
 
 def test_the_extra_brings_what_is_looked_for():
