@@ -1,11 +1,12 @@
 """The command `tessera`: runs programs written for PyTorch, lists what they need that is missing,
-and says what it found here.
+says what it found here, and shows where device memory went.
 
 tessera run [--virtual-gpu SPEC] script.py args...
 tessera run [--virtual-gpu SPEC] -m module args...
 tessera run [--virtual-gpu SPEC] -c code args...
 tessera check script.py ...
 tessera doctor
+tessera memory snapshot.pickle [-o page.html] [--device N] [--open]
 """
 
 import io
@@ -97,6 +98,10 @@ def main():
         from tessera.check import main as check
 
         return check(args[1:])
+    if args[0] == "memory":
+        from tessera.cuda._memory_view import main as memory
+
+        return memory(args[1:])
     if args[0] != "run":
         return _usage(f"unknown command {args[0]}")
     return run(args[1:])

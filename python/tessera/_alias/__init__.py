@@ -23,6 +23,10 @@ class _Loader:
     def exec_module(self, module):
         module.__spec__ = self._spec
 
+    def get_code(self, name):
+        """For `-m torch.x`: the real module's code."""
+        return self._spec.loader.get_code(self._spec.name)
+
 
 class _Finder:
     """Finds torch.x.y where tessera.x.y is."""
