@@ -88,9 +88,9 @@ _COLUMNS = ("current", "peak", "allocated", "freed")
 
 
 def _in_units(values, steps, names):
-    """All in the unit that suits the second of them, the peak."""
+    """All in the unit of the peak, or a larger one where a sum over time needs it."""
     size, unit = values[1], 0
-    while size >= 768 * steps and unit + 1 < len(names):
+    while (size >= 768 * steps or max(values) // steps**unit > 9999999) and unit + 1 < len(names):
         size /= steps
         unit += 1
     return [f"{int(v // steps**unit):7d} {names[unit]:<4}" for v in values]
