@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Builds and tests on a GPU machine with nothing but what is installed there: no network, no .venv.
 #
-#   tools/gpu/build_and_test.sh [--build] [--tests] [--python] [--fuzz N] [--bench] [-k WORD]
+#   tools/gpu/build_and_test.sh [--build] [--tests] [--python] [--conformance] [--seeds] [--memcheck]
+#                               [--fuzz N] [--bench] [-k WORD]
 #
 # Without flags: all of it, with 20000 random programs. Logs and the table go to ${OUT:-build/gpu/out}.
 # Environment: TESSERA_PYTHON (python3), TESSERA_JOBS (all cores), FUZZ_SHARDS (8), FUZZ_SEED (1),
-# PART_LIMIT (seconds for each part, 1500).
+# PART_LIMIT (seconds for each part, 1500), SHARDS (processes of the Python parts, 8).
 set -uo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." || exit 1
 
@@ -14,16 +15,20 @@ out=${OUT:-$build/out}
 python=$("${TESSERA_PYTHON:-python3}" -c 'import sys; print(sys.executable)') || exit 1
 jobs=${TESSERA_JOBS:-$(nproc)}
 shards=${FUZZ_SHARDS:-8}
+processes=${SHARDS:-8}
 limit=${PART_LIMIT:-1500}
-do_build="" do_tests="" do_python="" do_bench="" fuzz=0 word=""
+do_build="" do_tests="" do_python="" do_bench="" do_conformance="" do_seeds="" do_memcheck="" fuzz=0 word=""
 
-[[ $# -gt 0 ]] || set -- --build --tests --python --fuzz 20000 --bench
+[[ $# -gt 0 ]] || set -- --build --tests --python --conformance --seeds --memcheck --fuzz 20000 --bench
 while [[ $# -gt 0 ]]; do
   case $1 in
     --build) do_build=1 ;;
     --tests) do_tests=1 ;;
     --python) do_python=1 ;;
     --bench) do_bench=1 ;;
+    --conformance) do_conformance=1 ;;
+    --seeds) do_seeds=1 ;;
+    --memcheck) do_memcheck=1 ;;
     --fuzz) fuzz=${2:?--fuzz needs a number of programs}; shift ;;
     -k) word=${2:?-k needs a word}; shift ;;
     *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
@@ -66,14 +71,75 @@ cpp_tests() {
     $((SECONDS - began)) $status
 }
 
+# Runs test files over several processes: in_shards LOG FILES... -- COMMAND...
+in_shards() {
+  local log=$1 files=() pids=() i status=0
+  shift
+  while [[ $1 != -- ]]; do files+=("$1"); shift; done
+  shift
+  for ((i = 0; i < processes; i++)); do
+    local mine=() k
+    for ((k = i; k < ${#files[@]}; k += processes)); do mine+=("${files[k]}"); done
+    [[ ${#mine[@]} -gt 0 ]] || continue
+    DEVICE=cuda timeout "$limit" "$@" "${mine[@]}" >"$log.$i" 2>&1 &
+    pids+=($!)
+  done
+  for pid in "${pids[@]}"; do
+    wait "$pid" || { code=$?; [[ $code == 5 ]] || status=1; }  # 5: nothing was selected
+  done
+  cat "$log".[0-9]* >"$log" && rm -f "$log".[0-9]*
+  return $status
+}
+counts() {  # of pytest's last lines in a log
+  awk '/(passed|failed|skipped).* in [0-9.]+s/ {
+    for (i = 1; i < NF; i++) { if ($(i+1) ~ /^passed/) p += $i; if ($(i+1) ~ /^failed/) f += $i }
+  } END { printf "%d passed, %d failed", p, f }' "$1"
+}
+
 python_tests() {
   local began=$SECONDS status log=$out/python.log
   [[ -d tests/python && -d $build/python/tessera ]] || { skip python "no package or no tests"; return; }
   "$python" -c 'import pytest' 2>/dev/null || { skip python "$python has no pytest"; return; }
-  DEVICE=cuda timeout "$limit" "$python" -m pytest -q --color=no tests/python ${word:+-k "$word"} >"$log" 2>&1
+  in_shards "$log" tests/python/test_*.py -- "$python" -m pytest -q --color=no -p no:cacheprovider \
+    ${word:+-k "$word"}
   status=$?
-  [[ $status == 0 ]] || tail -n 80 "$log"
-  row python "$(tail -n 1 "$log")" $((SECONDS - began)) $status
+  [[ $status == 0 ]] || grep -hE '^(FAILED|ERROR|Fatal)' "$log" | head -n 80
+  row python "$(counts "$log")" $((SECONDS - began)) $status
+}
+
+conformance() {
+  local began=$SECONDS status log=$out/conformance.log
+  timeout "$limit" "$python" tests/conformance/check.py tests/conformance/cases.zip --module tessera \
+    --device cuda -j "$processes" --show 1000 >"$log" 2>&1
+  status=$?
+  tail -n 3 "$log"
+  row conform "$(tail -n 1 "$log")" $((SECONDS - began)) $status
+}
+
+seeds() {
+  local began=$SECONDS status=0 log=$out/seeds.log piece passed=0 failed=0
+  : >"$log"
+  for piece in tests/seeds/gpu/[0-9]*.py; do
+    if timeout 120 "$python" -m tessera run tests/seeds/gpu/frame.py "$piece" >>"$log" 2>&1; then
+      passed=$((passed + 1))
+    else
+      failed=$((failed + 1)) status=1
+      echo "failed: $piece"
+    fi
+  done
+  row seeds "$passed ran, $failed failed" $((SECONDS - began)) $status
+}
+
+# Every tensor is an allocation of its own, so that an access beyond it shows.
+memcheck() {
+  local began=$SECONDS status log=$out/memcheck.log tool
+  tool=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+  [[ -x $tool ]] || { skip memcheck "no compute-sanitizer"; return; }
+  PYTORCH_NO_CUDA_MEMORY_CACHING=1 in_shards "$log" tests/python/test_cuda_*.py -- "$tool" --tool memcheck \
+    --error-exitcode 9 "$python" -m pytest -q --color=no -p no:cacheprovider ${word:+-k "$word"}
+  status=$?
+  grep -hE '^========= (Invalid|Program hit|ERROR SUMMARY)' "$log" | sort | uniq -c | sort -rn | head -n 12
+  row memcheck "$(counts "$log"), $(grep -c '========= Invalid' "$log") invalid accesses" $((SECONDS - began)) $status
 }
 
 fuzz_all() {
@@ -106,6 +172,9 @@ benchmarks() {
 [[ -z $do_build ]] || build_all
 [[ -z $do_tests ]] || cpp_tests
 [[ -z $do_python ]] || python_tests
+[[ -z $do_conformance ]] || conformance
+[[ -z $do_seeds ]] || seeds
+[[ -z $do_memcheck ]] || memcheck
 [[ $fuzz == 0 ]] || fuzz_all
 [[ -z $do_bench ]] || { rm -f "$out/bench.log"; benchmarks; }
 
