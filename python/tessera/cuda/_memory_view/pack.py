@@ -11,6 +11,8 @@ import zlib
 from array import array
 from heapq import nlargest
 
+from .stacks import is_own
+
 GROUPS = 20  # lines with a colour of their own; the last one is the rest
 BINS = 8192
 LARGEST = 16384  # allocations that are drawn one by one however many events are in view
@@ -96,6 +98,7 @@ def pack(replay, name):
         "binSums": sums,
         "groupOfStack": group_of_stack,
         "lineOfStack": array("I", stacks.line_of),
+        "ownFrame": array("B", [is_own(frame[0]) for frame in stacks.frames]),
         "reservedAt": array("I", [r[0] for r in replay.reserved]),
         "reserved": array("d", [r[1] for r in replay.reserved]),
         "blockSegment": array("I", columns[0]),

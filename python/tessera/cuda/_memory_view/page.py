@@ -6,7 +6,7 @@ from pathlib import Path
 from .pack import as_json, pack
 from .report import report
 
-_FOLDER = Path(__file__).parent / "page"
+_FOLDER = Path(__file__).parent / "web"
 _SCRIPTS = ("data.js", "view.js", "layout.js", "timeline.js", "segments.js", "panel.js", "main.js")
 
 

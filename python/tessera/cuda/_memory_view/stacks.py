@@ -8,6 +8,7 @@ _PACKAGE = re.compile(
     r"|(^|/)torch/(nn|optim|autograd|utils|cuda|_[a-z]+|functional\.py|_[a-z]+\.py)"
     r"|(^|/)tessera/(nn|optim|autograd|utils|cuda|_[a-z]+)(/|\.py)"
 )
+_STARTERS = re.compile(r"^<frozen (runpy|importlib)")
 _NOT_PYTHON = re.compile(r"\.(c|cc|cpp|cu|cuh|h|hpp|so)$|\.so\.|^\?\?$|^$")
 UNKNOWN = "(not recorded)"
 
@@ -15,6 +16,11 @@ UNKNOWN = "(not recorded)"
 def plain(text):
     """Text without what could steer a terminal."""
     return "".join(c if c.isprintable() else "?" for c in str(text))
+
+
+def is_own(file):
+    """Whether a file is the program's, or a library's that it uses: not the framework's."""
+    return not (_NOT_PYTHON.search(file) or _PACKAGE.search(file) or _STARTERS.search(file))
 
 
 class Stacks:
@@ -57,7 +63,7 @@ class Stacks:
         """The innermost line of the program's own Python, or what comes nearest to it."""
         frames = [self.frames[i] for i in numbers]
         python = [f for f in frames if not _NOT_PYTHON.search(f[0])]
-        own = [f for f in python if not _PACKAGE.search(f[0])]
+        own = [f for f in python if is_own(f[0])]
         key = (own or python or frames)[0]
         number = self._lines.get(key)
         if number is None:

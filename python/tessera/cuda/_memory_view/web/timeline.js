@@ -66,6 +66,7 @@ function drawGrid(context, scale, width, height) {
 
 // Each group as the area up to its top, the highest first: what lies below covers the rest of it.
 function drawBands(context, cols, bottom) {
+  if (view.matches) drawOthers(context, cols, bottom);
   const tops = new Float64Array(cols.count);
   for (let c = 0; c < cols.count; c++) for (let g = 0; g < GROUP_COUNT; g++) tops[c] += cols.sums[c * GROUP_COUNT + g];
   for (let g = GROUP_COUNT - 1; g >= 0; g--) {
@@ -86,8 +87,17 @@ function drawBands(context, cols, bottom) {
     context.lineTo(xOfColumn(cols.count), y);
     context.lineTo(xOfColumn(cols.count), bottom);
     if (!any) continue;
-    context.fillStyle = view.matches ? mixed(style.back, colourOfGroup(g), 0.22) : mixed(colourOfGroup(g), style.back, 0.12);
+    context.fillStyle = mixed(colourOfGroup(g), style.back, 0.12);
     context.fill();
+  }
+}
+
+// What a search did not find: above what it found, faint.
+function drawOthers(context, cols, bottom) {
+  context.fillStyle = mixed(style.back, REST, 0.25);
+  for (let c = 0; c < cols.count; c++) {
+    const tall = allocated[cols.states[c]] * plot.perByte;
+    context.fillRect(xOfColumn(c), bottom - tall, plot.columnWidth + 0.5, tall);
   }
 }
 
@@ -95,7 +105,6 @@ function drawBoxes(context, all, bottom) {
   const byColour = new Map();
   for (const box of all) {
     const i = box[3];
-    if (view.matches && !view.matches[A.stack[i]]) continue;
     const key = groupOf(i) * 3 + (i % 3);
     if (!byColour.has(key)) byColour.set(key, []);
     byColour.get(key).push(box);

@@ -29,18 +29,35 @@ function columns(count) {
     s0 = exact ? Math.min(s1, last) : s1;
     if (exact && s0 < states[c]) s0 = states[c];
   }
+  if (view.matches) foundSums(states, sums);
   return {count, states, sums, exact};
 }
+
+// While something is searched for, only what was found has its colours.
+function foundSums(states, sums) {
+  const now = new Float64Array(GROUP_COUNT), found = view.matches;
+  for (let i = 0; i < A.start.length && !A.start[i]; i++) if (found[A.stack[i]]) now[groupOf(i)] += A.size[i];
+  for (let c = 0, s = 1; c < states.length; c++) {
+    for (; s <= states[c]; s++) {
+      const b = begins[s] - 1, e = ends[s] - 1;
+      if (b >= 0 && found[A.stack[b]]) now[groupOf(b)] += A.size[b];
+      if (e >= 0 && found[A.stack[e]]) now[groupOf(e)] -= A.size[e];
+    }
+    sums.set(now, c * GROUP_COUNT);
+  }
+}
+
+const isFound = (i) => !view.matches || view.matches[A.stack[i]];
 
 // Allocations of `least` bytes or more that are alive somewhere in the columns, in order of their start.
 function candidates(cols, least) {
   const first = cols.states[0], last = cols.states[cols.count - 1], found = [];
   if (cols.exact) {
     for (let i = 0; i < A.start.length && A.start[i] <= last; i++)
-      if (A.end[i] > first && A.size[i] >= least) found.push(i);
+      if (A.end[i] > first && A.size[i] >= least && isFound(i)) found.push(i);
   } else {
     for (const i of A.largest)
-      if (A.end[i] > first && A.start[i] <= last && A.size[i] >= least) found.push(i);
+      if (A.end[i] > first && A.start[i] <= last && A.size[i] >= least && isFound(i)) found.push(i);
   }
   return found;
 }
@@ -83,31 +100,38 @@ function boxes(cols, found, least) {
   return out;
 }
 
-// What is drawn at some bytes above the bottom of a column: {group, alloc}; alloc is -1 for the small ones together.
-function atPlace(cols, found, column, bytes) {
+// What lies at some bytes above the bottom of a column: {state, group, alloc}, -1 for none. The allocations of a
+// group too small to be drawn lie above its others: `small` says how many, and their bytes.
+function atPlace(cols, found, column, bytes, least) {
   const s = cols.states[column];
-  let base = 0;
-  for (let g = 0; g < GROUP_COUNT; g++) {
-    const sum = cols.sums[column * GROUP_COUNT + g];
-    if (bytes < base + sum) {
-      let y = base;
-      for (const i of found) {
-        if (groupOf(i) !== g || A.start[i] > s || A.end[i] <= s) continue;
-        y += A.size[i];
-        if (bytes < y) return {state: s, group: g, alloc: i, bytes: sum};
-      }
-      return {state: s, group: g, alloc: -1, bytes: sum};
-    }
-    base += sum;
+  const hit = {state: s, group: -1, alloc: -1, bytes: 0, small: 0, smallBytes: 0};
+  let base = 0, g = 0;
+  for (; g < GROUP_COUNT && bytes >= base + cols.sums[column * GROUP_COUNT + g]; g++) base += cols.sums[column * GROUP_COUNT + g];
+  if (g === GROUP_COUNT || bytes < 0) return hit;
+  hit.group = g;
+  hit.bytes = cols.sums[column * GROUP_COUNT + g];
+  let y = base;
+  for (const i of found) {
+    if (groupOf(i) !== g || A.start[i] > s || A.end[i] <= s) continue;
+    y += A.size[i];
+    if (bytes < y) { hit.alloc = i; return hit; }
   }
-  return {state: s, group: -1, alloc: -1, bytes: 0};
+  for (let i = 0; i < A.start.length && A.start[i] <= s; i++) {
+    if (A.end[i] <= s || A.size[i] >= least || groupOf(i) !== g || !isFound(i)) continue;
+    hit.small++;
+    hit.smallBytes += A.size[i];
+    y += A.size[i];
+    if (hit.alloc < 0 && bytes < y) hit.alloc = i;
+  }
+  return hit;
 }
 
 // A round number of bytes at or above, and steps to it.
 function niceScale(most) {
   let unit = 1;
   while (unit * 1024 <= most) unit *= 1024;
-  for (const n of [1, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50, 60, 80, 100, 150, 200, 300, 400, 500, 600, 800, 1024])
-    if (n * unit >= most) return {top: n * unit, step: (n * unit) / (n % 5 === 0 ? 5 : n === 6 || n === 1.5 || n === 3 ? 3 : 4)};
-  return {top: most, step: most / 4};
+  for (const power of [1, 10, 100])
+    for (const [n, steps] of [[1, 4], [1.25, 5], [1.5, 3], [2, 4], [2.5, 5], [3, 3], [4, 4], [5, 5], [6, 3], [8, 4]])
+      if (n * power * unit >= most) return {top: n * power * unit, step: (n * power * unit) / steps};
+  return {top: 1024 * unit, step: 256 * unit};
 }

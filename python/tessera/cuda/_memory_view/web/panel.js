@@ -14,14 +14,18 @@ function swatch(group) {
   return made;
 }
 
-function calls(stack, most) {
+// All calls, or only the first few of the program's own.
+function calls(stack, few) {
   const list = element("ol", undefined, "calls");
-  const own = A.lineOfStack[stack], frames = D.stacks[stack];
-  for (const f of frames.slice(0, most)) {
-    const [file, line, name] = D.frames[f], [ownFile, ownLine] = D.lines[own];
-    list.append(element("li", file + ":" + line + "  " + name, file === ownFile && line === ownLine ? "own" : ""));
+  const [ownFile, ownLine] = D.lines[A.lineOfStack[stack]], frames = D.stacks[stack];
+  const own = frames.filter((f) => A.ownFrame[f]);
+  const shown = few ? (own.length ? own : frames).slice(0, 6) : frames;
+  for (const f of shown) {
+    const [file, line, name] = D.frames[f];
+    const kind = file === ownFile && line === ownLine ? "own" : A.ownFrame[f] ? "" : "faint";
+    list.append(element("li", file + ":" + line + "  " + name, kind));
   }
-  if (frames.length > most) list.append(element("li", "… " + (frames.length - most) + " more", "faint"));
+  if (frames.length > shown.length) list.append(element("li", "… " + (frames.length - shown.length) + " more calls: click", "faint"));
   if (!frames.length) list.append(element("li", "its calls were not recorded", "faint"));
   return list;
 }
@@ -32,31 +36,30 @@ function title(group, size, line) {
   return head;
 }
 
-function allocation(i, most) {
-  const parts = [title(groupOf(i), A.size[i], lineText(lineOf(i), most < 50))];
-  parts.push(element("div", "alive from " + lifeText(i) + ", at 0x" + A.address[i].toString(16), "faint"), calls(A.stack[i], most));
+function allocation(i, few) {
+  const parts = [title(groupOf(i), A.size[i], lineText(lineOf(i), few))];
+  parts.push(element("div", "alive from " + lifeText(i) + ", at 0x" + A.address[i].toString(16), "faint"), calls(A.stack[i], few));
   return parts;
 }
 
-function block(b, most) {
+function block(b, few) {
   const kind = ["free", "in use", "waiting for a stream"][A.blockState[b]];
   const stack = A.blockStack[b], segment = D.segments[A.blockSegment[b]];
-  const line = A.blockState[b] ? lineText(A.lineOfStack[stack], most < 50) : "free: nobody holds it";
+  const line = A.blockState[b] ? lineText(A.lineOfStack[stack], few) : "free: nobody holds it";
   const parts = [title(A.blockState[b] ? A.groupOfStack[stack] : GROUP_COUNT - 1, A.blockSize[b], line)];
   const waste = A.blockSize[b] - A.blockRequested[b];
   parts.push(element("div", kind + ", at 0x" + A.blockAddress[b].toString(16) + ", in a " + segment[2] + " segment of " + sizeText(segment[1]) +
     (A.blockState[b] && waste > 0 ? ", " + sizeText(waste) + " of it rounding" : ""), "faint"));
-  if (A.blockState[b]) parts.push(calls(stack, most));
+  if (A.blockState[b]) parts.push(calls(stack, few));
   return parts;
 }
 
-function small(hit) {
-  let count = 0, bytes = 0;
-  for (let i = 0; i < A.start.length && A.start[i] <= hit.state; i++)
-    if (A.end[i] > hit.state && groupOf(i) === hit.group && A.size[i] < plot.least) { count++; bytes += A.size[i]; }
-  const rest = hit.group === GROUP_COUNT - 1;
-  const parts = [title(hit.group, hit.bytes, rest ? "all other lines" : lineText(D.groups[hit.group], true))];
-  parts.push(element("div", count + " of its allocations are too small to draw here (" + sizeText(bytes) + "): zoom in, or see the table", "faint"));
+// What was hit, and what it is one of.
+function hitText(hit, few) {
+  const rest = hit.group === GROUP_COUNT - 1, line = rest ? "all other lines" : lineText(D.groups[hit.group], true);
+  const parts = hit.alloc >= 0 ? allocation(hit.alloc, few) : [title(hit.group, hit.bytes, line)];
+  const small = hit.small ? "; one of " + hit.small + " here too small to be drawn apart (" + sizeText(hit.smallBytes) + ")" : "";
+  parts.push(element("div", (rest ? "Other lines hold " : "This line holds ") + sizeText(hit.bytes) + small, "faint"));
   return parts;
 }
 
@@ -73,7 +76,7 @@ const hideTip = () => { tip.hidden = true; };
 function tipAt(hit, x, y) {
   const now = element("div", momentText(hit.state), "faint");
   if (hit.group < 0) return showTip([now], x, y);
-  showTip([...(hit.alloc >= 0 ? allocation(hit.alloc, 6) : small(hit)), now], x, y);
+  showTip([...hitText(hit, true), now], x, y);
 }
 
 const momentText = (s) => (s ? "event " + s.toLocaleString("en") + " (" + timeText(A.time[s]) + ")" : "before the first event") +

@@ -10,7 +10,7 @@ function hitAt(event) {
   const place = timeline.getBoundingClientRect();
   const column = Math.floor((event.clientX - place.left - plot.left) / plot.columnWidth);
   if (column < 0 || column >= plot.cols.count) return null;
-  return atPlace(plot.cols, plot.found, column, (plot.bottomY - (event.clientY - place.top)) / plot.perByte);
+  return atPlace(plot.cols, plot.found, column, (plot.bottomY - (event.clientY - place.top)) / plot.perByte, plot.least);
 }
 
 const xAt = (clientX) =>
@@ -41,7 +41,7 @@ function listen() {
     const hit = click ? hitAt(event) : null;
     if (!hit) return;
     choose(hit.state, hit.alloc);
-    if (hit.group >= 0) showPinned(hit.alloc >= 0 ? allocation(hit.alloc, 1000) : small(hit));
+    if (hit.group >= 0) showPinned(hitText(hit, false));
   });
   timeline.addEventListener("pointerleave", () => { view.hover = null; hideTip(); redraw(); });
   timeline.addEventListener("wheel", (event) => {
@@ -60,13 +60,13 @@ function listen() {
   overview.addEventListener("pointermove", (event) => { if (event.buttons) jump(event); });
   segmentCanvas.addEventListener("pointermove", (event) => {
     const b = blockAt(event.offsetX, event.offsetY);
-    if (b < 0) hideTip(); else showTip(block(b, 6), event.clientX, event.clientY);
+    if (b < 0) hideTip(); else showTip(block(b, true), event.clientX, event.clientY);
   });
   segmentCanvas.addEventListener("pointerleave", hideTip);
   segmentCanvas.addEventListener("click", (event) => {
     const b = blockAt(event.offsetX, event.offsetY);
     if (b < 0) return;
-    showPinned(block(b, 1000));
+    showPinned(block(b, false));
     if (A.blockState[b] === 1) { view.pinned = allocOfBlock(b); redraw(); }
   });
   box.addEventListener("input", () => search(box.value));
