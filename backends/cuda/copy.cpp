@@ -25,7 +25,7 @@ CUresult wait_for(Bay& bay) {
 
 // Long enough for the bus, short enough that filling and moving overlap from the start.
 size_t stride_of(size_t bytes) {
-  return std::clamp<size_t>((bytes / 4 + 65535) / 65536 * 65536, 256u << 10, Staging::kBayBytes);
+  return std::clamp<size_t>((bytes / 16 + 65535) / 65536 * 65536, 256u << 10, Staging::kBayBytes);
 }
 
 Bay& next_bay(Staging& s) {

@@ -43,8 +43,8 @@ struct Bay {
 };
 
 struct Staging {
-  static constexpr int kBays = 8;
-  static constexpr size_t kBayBytes = size_t{2} << 20;
+  static constexpr int kBays = 16;
+  static constexpr size_t kBayBytes = size_t{1} << 20;
 
   std::mutex mutex;
   Bay bays[kBays];

@@ -154,9 +154,8 @@ void bind_cuda(nb::module_& m) {
     memory::start_history(trace, static_cast<memory::StackOf>(stacks),
                           static_cast<size_t>(max_entries));
   });
-  m.def("_cuda_fail_after", [](int d, int64_t n, bool permanent) {
-    memory::fail_after(resolve(d), n, permanent);
-  });
+  m.def("_cuda_fail_after",
+        [](int d, int64_t n, bool permanent) { memory::fail_after(resolve(d), n, permanent); });
   m.def("_cuda_stop_history", [] { memory::stop_history(); });
   m.def("_cuda_reset_peak", [](int d) { memory::reset_peak(resolve(d)); });
   m.def("_cuda_empty_cache", &cuda::empty_cache);

@@ -15,9 +15,7 @@ class ArenaTest : public ::testing::Test {
     paged = PagedDevice{};
     paged.total = 256 * kMiB;
   }
-  void TearDown() override {
-    EXPECT_EQ(paged.violation, "");
-  }
+  void TearDown() override { EXPECT_EQ(paged.violation, ""); }
 };
 
 TEST_F(ArenaTest, RandomOperationsKeepTheModel) {

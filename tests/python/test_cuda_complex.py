@@ -28,11 +28,16 @@ def parts_of(x):
     return (x.real, x.imag) if x.is_complex() else (x,)
 
 
-def check(got, expected, dtype, tolerance):
+def check(got, expected, dtype, tolerance, cancels=False):
+    """`cancels`: a part may be the small difference of large numbers, so both count as one."""
     assert got.dtype == expected.dtype
+    largest = torch.stack([p.abs() for p in parts_of(expected)]).amax(0)
     for a, b in zip(parts_of(got), parts_of(expected), strict=True):
         assert torch.equal(a.isnan(), b.isnan())
         least = torch.finfo(REAL[dtype]).tiny
+        if cancels:
+            near = ((a - b).abs() <= tolerance * largest) & torch.isfinite(largest)
+            a = torch.where(near, b, a)
         assert torch.allclose(a, b, tolerance, least, equal_nan=True)
         zero = (b == 0) & (a == 0)
         assert torch.equal(torch.signbit(a) & zero, torch.signbit(b) & zero)
@@ -42,7 +47,8 @@ def check(got, expected, dtype, tolerance):
 @pytest.mark.parametrize("name", NAMES.split())
 def test_of_one_number(device, name, dtype):
     x, f = numbers(PARTS, dtype), getattr(torch, name)
-    check(f(x.to(device)).cpu(), f(x), dtype, TOLERANCE[dtype])
+    cancels = name in ("sigmoid", "expm1")
+    check(f(x.to(device)).cpu(), f(x), dtype, TOLERANCE[dtype], cancels)
 
 
 @pytest.mark.parametrize("dtype", list(REAL))

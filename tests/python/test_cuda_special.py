@@ -62,7 +62,8 @@ def compare(f, tensors, device, tolerance):
     assert torch.allclose(got.double(), expected.double(), tolerance, 1e-300, equal_nan=True)
 
 
-TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 1e-2}
+# A device has its own sine and cosine: Bessel functions of large numbers lose digits to either.
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10, torch.bfloat16: 1e-2}
 
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE))

@@ -136,7 +136,7 @@ memcheck() {
   tool=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
   [[ -x $tool ]] || { skip memcheck "no compute-sanitizer"; return; }
   PYTORCH_NO_CUDA_MEMORY_CACHING=1 in_shards "$log" tests/python/test_cuda_*.py -- "$tool" --tool memcheck \
-    --error-exitcode 9 "$python" -m pytest -q --color=no -p no:cacheprovider ${word:+-k "$word"}
+    --report-api-errors no --error-exitcode 9 "$python" -m pytest -q --color=no -p no:cacheprovider ${word:+-k "$word"}
   status=$?
   grep -hE '^========= (Invalid|Program hit|ERROR SUMMARY)' "$log" | sort | uniq -c | sort -rn | head -n 12
   row memcheck "$(counts "$log"), $(grep -c '========= Invalid' "$log") invalid accesses" $((SECONDS - began)) $status

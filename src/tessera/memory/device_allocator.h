@@ -78,8 +78,8 @@ class DeviceAllocator {
   // Segments, blocks and what was recorded, as text that Python's json reads; see snapshot.cpp.
   std::string snapshot();
 
-  // For tests: the allocation after `n` others is out of memory, and with `permanent` all later ones.
-  // -1: none.
+  // For tests: the allocation after `n` others is out of memory, and with `permanent` all later
+  // ones. -1: none.
   void fail_after(int64_t n, bool permanent);
 
   // Held across fork, so that a child can still free.

@@ -40,7 +40,7 @@ std::string padded(std::string s, size_t width) {
 
 // The one thing to change first, from what the figures say.
 std::string advice(int64_t asked, int64_t total, int64_t limit, int64_t used, int64_t others,
-                   int64_t free) {
+                   int64_t free, bool expandable) {
   if (asked > total)
     return cat("This one tensor is larger than the device: split the work into parts of ",
                size_text(total / 4), " or less.");
@@ -48,7 +48,7 @@ std::string advice(int64_t asked, int64_t total, int64_t limit, int64_t used, in
     return "It would fit without the limit of set_per_process_memory_fraction.";
   if (others > total / 4 && used + asked <= total)
     return "It would fit if other processes used less of this GPU: nvidia-smi lists them.";
-  if (free > asked)
+  if (free > asked && !expandable)
     return "Enough is free, but not in one piece: expandable_segments:True in "
            "PYTORCH_CUDA_ALLOC_CONF lets pages move together.";
   return "Use a smaller batch, delete what is listed above once it is not needed (del, or leaving "
@@ -143,7 +143,7 @@ std::string DeviceAllocator::oom_text(size_t bytes, int64_t largest, int64_t spl
   if (charged > 0) text += row("promised to deferred results", charged);
   if (others > total / 50) text += row("other processes and the driver", others);
   text += holders;
-  text += "\n" + advice(asked, total, limit, blocks, others, split);
+  text += "\n" + advice(asked, total, limit, blocks, others, split, page_bytes_ != 0);
   return text;
 }
 

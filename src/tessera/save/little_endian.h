@@ -1,8 +1,8 @@
 // Numbers in files: little-endian, at any address.
 #pragma once
 #include <bit>
-#include <cstring>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 namespace tessera::files {

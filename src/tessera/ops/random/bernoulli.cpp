@@ -59,7 +59,7 @@ TS_OP({
     },
     .backward = [](Backward& b) { b.set(0, op::_no_gradient(b.grad)); },
     .random = true,
-    .samples = {{"V([0.25, 0.5, 1.0])"}},
+    .samples = {{"V([0.25, 0.5, 0.75])"}},
 });
 TS_OP({
     .schema = "bernoulli(Tensor self, float p, *, Generator? generator=None) -> Tensor",
