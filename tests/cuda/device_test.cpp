@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/driver/backend.h"
+#include "tessera/memory/services.h"
 
 namespace tessera {
 namespace {
@@ -17,6 +18,7 @@ class CudaDevice : public testing::Test {
     backend_ = find_backend("cuda");
     const char* why = "the backend was not built";
     if (!backend_ || backend_->device_count(&why) == 0) GTEST_SKIP() << (why ? why : "");
+    backend_->use_services(&memory::host_services());
   }
   void TearDown() override {
     for (void* p : memory_) backend_->deallocate(0, p);
