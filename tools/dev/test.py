@@ -2,12 +2,13 @@
 """Builds, then runs every check and test; the last line is `N passed, M failed`.
 
 Run it through `./dev test`. Words name the sections to run (a section runs if its name starts with
-one): format, lint, c++, python, conformance, examples, random, emulated; with --full also kills,
-asan, tsan, random-long, and all of the Python tests in emulated.
+one): format, lint, c++, allocator, python, conformance, examples, random, emulated; with --full also
+kills, asan, tsan, random-long, and all of the Python tests in emulated.
 `-k WORD` narrows the C++ and the Python tests to those whose names contain the word.
 """
 
 import argparse
+import concurrent.futures
 import os
 import platform
 import re
@@ -27,6 +28,15 @@ EMULATED_FILES = (
     "test_construct.py",
     "test_copies.py",
     "test_cuda.py",
+    "test_cuda_conv.py",
+    "test_cuda_faults.py",
+    "test_cuda_fft.py",
+    "test_cuda_indexing.py",
+    "test_cuda_linalg.py",
+    "test_cuda_moves.py",
+    "test_cuda_pool.py",
+    "test_cuda_search.py",
+    "test_cuda_sorting.py",
     "test_dropout_and_norms.py",
     "test_fuse.py",
     "test_grad_scaler.py",
@@ -255,6 +265,19 @@ def random_programs(count: int, device: str, env: dict[str, str]) -> Counts:
     return (0, 1) if status else (1, 0)
 
 
+def allocator(count: int) -> Counts:
+    """The allocator against its model, on two processes with seeds of their own."""
+    program = need(RELEASE / "bin" / "allocator_model", "allocator_model")
+    commands = [[program, "--ops", count // 2, "--seed", seed] for seed in (1, 100001)]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        results = list(
+            pool.map(lambda c: run(c, {}, limit=3600, show=lambda line: False), commands)
+        )
+    for _, lines in results:
+        print("\n".join(lines[-3:]), flush=True)
+    return add([(0, 1) if status else (1, 0) for status, _ in results])
+
+
 def without_randomised_addresses() -> list[str]:
     """GCC's thread sanitizer cannot place itself where the kernel randomises addresses widely."""
     wrap = ["setarch", platform.machine(), "-R"]
@@ -297,10 +320,7 @@ def emulated(runner: Runner) -> None:
         return cpp_tests(RELEASE, f"CudaDevice*{word}", emulated_gpu("1x4GiB,shuffle"))
 
     def python() -> Counts:
-        env = emulated_gpu("2x4GiB")
-        plugins = str(ROOT / "tests" / "cuda" / "emulator")
-        env["PYTHONPATH"] = os.pathsep.join([plugins, os.environ.get("PYTHONPATH", "")])
-        return python_tests(word, env, () if everything else EMULATED_FILES, ["-p", "lacking"])
+        return python_tests(word, emulated_gpu("2x4GiB"), () if everything else EMULATED_FILES)
 
     def random() -> Counts:
         return random_programs(200, "cuda", emulated_gpu("async,shuffle"))
@@ -367,6 +387,8 @@ def main() -> None:
         runner.finish()
 
     runner.section("c++", lambda: cpp_tests(RELEASE, word, {}))
+    if not word:
+        runner.section("allocator", lambda: allocator(10_000_000))
     runner.section("python cpu", lambda: python_tests(word, {"DEVICE": "cpu"}))
     runner.section("python virtual", lambda: python_tests(word, VIRTUAL))
     if not word:
