@@ -2,8 +2,8 @@
 """Builds, then runs every check and test; the last line is `N passed, M failed`.
 
 Run it through `./dev test`. Words name the sections to run (a section runs if its name starts with
-one): format, lint, c++, allocator, python, conformance, examples, random, emulated; with --full also
-kills, asan, tsan, random-long, and all of the Python tests in emulated.
+one): format, lint, c++, allocator, python, conformance, examples, random, emulated; with --full
+also kills, asan, tsan, random-long, and all of the Python tests in emulated.
 `-k WORD` narrows the C++ and the Python tests to those whose names contain the word.
 """
 
