@@ -146,3 +146,14 @@ def test_softmax_gradients(device, shape, dim, dtype):
             results.append([*grads, leaf.grad])
         for want, got in zip(*results, strict=True):
             agree(got, want, TOLERANCE[dtype] * 10)
+
+
+@pytest.mark.parametrize("columns", [5, 700, 1024])
+def test_many_lines(device, columns):
+    """Lines that a warp has to itself."""
+    x = sample((8193, columns), torch.float32)
+    agree(x.to(device).var(1), x.var(1), 2e-5)
+    agree(x.to(device).argmax(1), x.argmax(1))
+    values, indices = x.to(device).max(1)
+    agree(values, x.max(1).values)
+    agree(indices, x.max(1).indices)

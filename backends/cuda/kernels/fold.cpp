@@ -95,6 +95,9 @@ std::string named(std::string text, const char* entry) {
 // the tree must not depend on the device.
 constexpr int64_t kManyBlocks = 1024;
 constexpr int64_t kSteps = 4;
+// Of so many lines a warp takes one by itself: nobody waits at a barrier, and there is less to
+// join.
+constexpr int64_t kManyLines = 8192;
 
 }  // namespace
 
@@ -118,7 +121,8 @@ Status run_fold(Device& d, CUstream stream, const FoldOp& op, const KernelTensor
     if (p.kept.strides[0][i] % run != 0) run = 1;
   for (int i = 0; i + 1 < p.along.nd; ++i)
     if (p.along.strides[0][i] % run != 0) run = 1;
-  Spread s = spread_lines(p.n, p.lines, run, bytes <= 4 ? 16 : 8, across ? p.kept.sizes[last] : 0);
+  Spread s = spread_lines(p.n, p.lines, run, bytes <= 4 ? 16 : 8, across ? p.kept.sizes[last] : 0,
+                          p.lines >= kManyLines ? 1 : 8);
   if (s.across) {  // single elements, as many as the runs would have
     s.k *= s.v;
     s.v = 1;
