@@ -47,7 +47,6 @@
   X(cuLaunchKernel)                 \
   X(cuDeviceGetUuid)                \
   X(cuDeviceCanAccessPeer)          \
-  X(cuCtxEnablePeerAccess)          \
   X(cuCtxGetStreamPriorityRange)    \
   X(cuMemGetAllocationGranularity)  \
   X(cuMemAddressReserve)            \

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "cufft_api.h"
+#include "data_type.h"
 #include "hash.h"
 
 namespace tessera::cuda {
@@ -57,19 +58,6 @@ Status fft(cufftResult r, const char* what) {
   if (r == CUFFT_SUCCESS) return ok();
   return fail(r == CUFFT_ALLOC_FAILED ? Code::kOutOfMemory : Code::kFailed, "cuFFT: %s (%d) in %s",
               name_of(r), static_cast<int>(r), what);
-}
-
-cudaDataType data_type(DType t) {
-  switch (t) {
-    case DType::kFloat64:
-      return CUDA_R_64F;
-    case DType::kComplex64:
-      return CUDA_C_32F;
-    case DType::kComplex128:
-      return CUDA_C_64F;
-    default:
-      return CUDA_R_32F;
-  }
 }
 
 Hash128 key_of(const FftShape& s) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <unordered_map>
 
+#include "data_type.h"
 #include "hash.h"
 #include "kernels.h"
 
@@ -29,23 +30,6 @@ struct State {
 State& state(const Device& d) {
   static State* all = new State[kMaxDevices];
   return all[d.ordinal];
-}
-
-cudaDataType_t data_type(DType t) {
-  switch (t) {
-    case DType::kFloat16:
-      return CUDA_R_16F;
-    case DType::kBFloat16:
-      return CUDA_R_16BF;
-    case DType::kFloat64:
-      return CUDA_R_64F;
-    case DType::kComplex64:
-      return CUDA_C_32F;
-    case DType::kComplex128:
-      return CUDA_C_64F;
-    default:
-      return CUDA_R_32F;
-  }
 }
 
 // What products are summed and scaled in.

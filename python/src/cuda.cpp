@@ -10,6 +10,7 @@
 #include "tessera/face/cuda.h"
 #include "tessera/face/tensor.h"
 #include "tessera/memory/allocator.h"
+#include "tessera/memory/config.h"
 
 namespace tessera::python {
 
@@ -153,6 +154,15 @@ void bind_cuda(nb::module_& m) {
   m.def("_cuda_start_history", [](bool trace, int stacks, int64_t max_entries) {
     memory::start_history(trace, static_cast<memory::StackOf>(stacks),
                           static_cast<size_t>(max_entries));
+  });
+  m.def("_cuda_allocator_settings", [] {
+    const memory::Config& c = memory::config();
+    nb::dict out;
+    out["expandable_segments"] = c.expandable && c.caching;
+    out["garbage_collection_threshold"] = c.gc_threshold;
+    out["max_split_size"] = c.max_split == SIZE_MAX ? -1 : static_cast<int64_t>(c.max_split);
+    out["roundup_power2_divisions"] = static_cast<int64_t>(c.roundup_divisions);
+    return out;
   });
   m.def("_cuda_fail_after",
         [](int d, int64_t n, bool permanent) { memory::fail_after(resolve(d), n, permanent); });

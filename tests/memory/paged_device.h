@@ -35,6 +35,11 @@ struct PagedDevice {
   // A stream's work: `queued` goes up when a block that it may use is freed, `awaited` is what an
   // event has been seen to reach.
   std::map<StreamHandle, uint64_t> queued, awaited;
+  struct Use {
+    StreamHandle stream;
+    uint64_t at;
+  };
+  std::map<uintptr_t, Use> last_use;  // of a page, by its address
   struct Event {
     StreamHandle stream = nullptr;
     uint64_t at = 0;
@@ -164,6 +169,13 @@ inline const Backend* paged_backend() {
         paged.wrong("unmaps what is not mapped there");
         return {};
       }
+      for (uintptr_t page = a; page < a + bytes; page += PagedDevice::kPage) {
+        auto use = paged.last_use.find(page);
+        if (use == paged.last_use.end()) continue;
+        if (paged.awaited[use->second.stream] < use->second.at)
+          paged.wrong("unmaps a page whose work is not done");
+        paged.last_use.erase(use);
+      }
       auto held = paged.in_use.lower_bound(a);
       if (held != paged.in_use.end() && held->first < a + bytes)
         paged.wrong("unmaps memory in use");
@@ -291,7 +303,11 @@ class PagedModel {
     Block* b = held_.back();
     held_.pop_back();
     paged.in_use.erase(reinterpret_cast<uintptr_t>(b->ptr));
-    ++paged.queued[b->pool->stream];
+    const auto begin = reinterpret_cast<uintptr_t>(b->ptr);
+    const uint64_t at = ++paged.queued[b->pool->stream];
+    for (uintptr_t page = begin / PagedDevice::kPage * PagedDevice::kPage; page < begin + b->size;
+         page += PagedDevice::kPage)
+      paged.last_use[page] = {b->pool->stream, at};
     a_.deallocate(b);
   }
   std::string check() {

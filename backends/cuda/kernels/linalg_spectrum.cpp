@@ -1,6 +1,7 @@
 // Eigenvalues and singular values.
 #include <vector>
 
+#include "../data_type.h"
 #include "../linalg.h"
 #include "../text.h"
 
@@ -57,19 +58,6 @@ extern "C" __global__ void __launch_bounds__(256) linalg_unpack_vectors(const __
     p.out[i] = C::S(p.packed[first], side < 0 ? -im : im);
   }
 })"};
-
-cudaDataType data_type(DType t) {
-  switch (t) {
-    case DType::kFloat64:
-      return CUDA_R_64F;
-    case DType::kComplex64:
-      return CUDA_C_32F;
-    case DType::kComplex128:
-      return CUDA_C_64F;
-    default:
-      return CUDA_R_32F;
-  }
-}
 
 // outputs: values, vectors, both complex, info; ints: with vectors
 template <class T>

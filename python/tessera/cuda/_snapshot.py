@@ -78,17 +78,7 @@ def _snapshot(device=None, augment_with_fx_traces=False):
 
 def _settings():
     conf = os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or os.environ.get("PYTORCH_ALLOC_CONF") or ""
-    options = dict(part.split(":", 1) for part in conf.split(",") if ":" in part)
-    return {
-        "PYTORCH_CUDA_ALLOC_CONF": conf,
-        "max_split_size": -1,
-        "garbage_collection_threshold": float(options.get("garbage_collection_threshold", 0)),
-        "expandable_segments": options.get("expandable_segments", "True") == "True",
-        "pinned_num_register_threads": 1,
-        "release_lock_on_cudamalloc": False,
-        "pinned_use_cuda_host_register": False,
-        "roundup_power2_divisions": {},
-    }
+    return {"PYTORCH_CUDA_ALLOC_CONF": conf, **_C._cuda_allocator_settings()}
 
 
 def memory_snapshot(mempool_id=None):

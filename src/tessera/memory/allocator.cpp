@@ -90,7 +90,6 @@ int64_t memory_allocated(int device) { return of(device).used().now(); }
 int64_t max_memory_allocated(int device) { return of(device).used().peak(); }
 int64_t memory_reserved(int device) { return of(device).reserved().now(); }
 int64_t max_memory_reserved(int device) { return of(device).reserved().peak(); }
-int64_t num_alloc_retries(int device) { return of(device).num_alloc_retries(); }
 int64_t num_ooms(int device) { return of(device).num_ooms(); }
 void reset_peak(int device) { of(device).reset_peak(); }
 void reset_accumulated(int device) { of(device).reset_accumulated(); }

@@ -49,7 +49,6 @@ int64_t memory_allocated(int device);  // blocks in use and charges
 int64_t max_memory_allocated(int device);
 int64_t memory_reserved(int device);  // taken from the driver
 int64_t max_memory_reserved(int device);
-int64_t num_alloc_retries(int device);
 int64_t num_ooms(int device);
 void reset_peak(int device);
 void reset_accumulated(int device);

@@ -50,10 +50,10 @@ DeviceAllocator::Spot DeviceAllocator::cheapest_spot(const Arena& a, size_t size
       n += p >= a.pages.size() || a.pages[p].count == 0;
     return n;
   };
-  auto consider = [&](Block* from, size_t begin, size_t length) {
+  auto consider = [&](size_t begin, size_t length) {
     if (length < size) return;
     const size_t n = unmapped(begin, begin + size);
-    if (n < best.pages) best = {from, begin, begin + size, n};
+    if (n < best.pages) best = {begin, begin + size, n};
   };
   auto is_open = [](const Block* b) { return b && (!b->mapped || b->is_free()); };
   for (Block* b = a.first; b;) {
@@ -61,13 +61,12 @@ DeviceAllocator::Spot DeviceAllocator::cheapest_spot(const Arena& a, size_t size
       b = b->next;
       continue;
     }
-    Block* from = b;
+    const auto begin = static_cast<size_t>(b->ptr - a.base);
     size_t length = 0;
     for (; is_open(b); b = b->next) length += b->size;
-    const auto begin = static_cast<size_t>(from->ptr - a.base);
-    consider(from, begin, b ? length : a.reserved - begin);
+    consider(begin, b ? length : a.reserved - begin);
   }
-  if (!is_open(a.last)) consider(nullptr, a.top, a.reserved - a.top);
+  if (!is_open(a.last)) consider(a.top, a.reserved - a.top);
   return best;
 }
 

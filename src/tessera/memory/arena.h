@@ -25,7 +25,6 @@ struct Arena {
   size_t top = 0;
   std::vector<Page> pages;  // of the addresses below top
 
-  size_t page_of(const char* p) const { return static_cast<size_t>(p - base) / page_bytes; }
   char* address(size_t page) const { return base + page * page_bytes; }
 };
 

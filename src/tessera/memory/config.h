@@ -11,7 +11,7 @@ struct Config {
   bool caching = true;     // false: one allocation of the driver's for each tensor
   bool expandable = true;  // segments grow page by page where the device can
   size_t max_split = SIZE_MAX;
-  double gc_threshold = 0;
+  double gc_threshold = 0;       // 0: off
   size_t roundup_divisions = 0;  // of a power of two; 0: sizes are not rounded so
   double fraction = 1;
 };

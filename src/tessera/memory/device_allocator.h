@@ -87,17 +87,14 @@ class DeviceAllocator {
 
   // For tests: every block, by segment or arena in address order.
   std::vector<const Block*> all_blocks();
-  size_t page_bytes() const { return page_bytes_; }
 
  private:
-  friend struct AllocatorPeer;  // tests
   struct Event {
     EventHandle handle;
     Block* block;
   };
   // A piece of an arena's addresses.
   struct Spot {
-    Block* from = nullptr;  // the block it begins with; null: at the top
     size_t begin = 0, end = 0;
     size_t pages = 0;  // to be mapped
   };

@@ -5,9 +5,9 @@
 namespace tessera::memory {
 
 const char* action_name(Action a) {
-  constexpr const char* names[] = {"alloc",         "free_requested", "free_completed",
-                                   "segment_alloc", "segment_free",   "segment_map",
-                                   "segment_unmap", "snapshot",       "oom"};
+  constexpr const char* names[] = {
+      "alloc",        "free_requested", "free_completed", "segment_alloc",
+      "segment_free", "segment_map",    "segment_unmap",  "oom"};
   return names[static_cast<int>(a)];
 }
 

@@ -20,7 +20,6 @@ enum class Action : uint8_t {
   kSegmentFree,
   kSegmentMap,
   kSegmentUnmap,
-  kSnapshot,
   kOom,
 };
 const char* action_name(Action a);

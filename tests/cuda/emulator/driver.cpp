@@ -171,7 +171,6 @@ CUresult cuDeviceCanAccessPeer(int* out, CUdevice, CUdevice) {
   *out = 1;
   return CUDA_SUCCESS;
 }
-CUresult cuCtxEnablePeerAccess(CUcontext, unsigned) { return CUDA_SUCCESS; }
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   *least = 0;
   *greatest = -5;
