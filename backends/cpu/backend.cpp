@@ -206,6 +206,6 @@ constexpr Backend kBackend = {
 
 }  // namespace tessera::cpu
 
-extern "C" __attribute__((visibility("default"))) const tessera::Backend* tessera_backend_v2() {
+extern "C" __attribute__((visibility("default"))) const tessera::Backend* tessera_backend_v3() {
   return &tessera::cpu::kBackend;
 }

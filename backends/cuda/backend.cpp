@@ -283,6 +283,12 @@ Status run_group(Exec exec, const GroupProgram* program) {
               [&](Device& d) { return run_group_on(d, stream_of(d, exec.stream), *program); });
 }
 
+Status run_groups(Exec exec, const GroupProgram* const* programs, int count) {
+  return with(exec.device, [&](Device& d) {
+    return run_groups_on(d, stream_of(d, exec.stream), programs, count);
+  });
+}
+
 Status run_reduce(Exec exec, const ReduceProgram* program) {
   return with(exec.device,
               [&](Device& d) { return run_reduce_on(d, stream_of(d, exec.stream), *program); });
@@ -351,6 +357,7 @@ constexpr Backend kBackend = {
     .copy = copy,
     .copy_peer = copy_peer,
     .run_group = run_group,
+    .run_groups = run_groups,
     .run_reduce = run_reduce,
     .run_kernel = run_kernel,
     .has_kernel = has_kernel,
@@ -363,6 +370,6 @@ constexpr Backend kBackend = {
 }  // namespace
 }  // namespace tessera::cuda
 
-extern "C" __attribute__((visibility("default"))) const tessera::Backend* tessera_backend_v2() {
+extern "C" __attribute__((visibility("default"))) const tessera::Backend* tessera_backend_v3() {
   return &tessera::cuda::kBackend;
 }

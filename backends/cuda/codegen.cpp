@@ -14,7 +14,8 @@ std::string num(int64_t v) { return std::to_string(v); }
 
 class GroupText {
  public:
-  GroupText(const GroupProgram& g, const GroupPlan& plan) : g_(g), plan_(plan) {
+  GroupText(const GroupProgram& g, const GroupPlan& plan, bool batch)
+      : g_(g), plan_(plan), batch_(batch) {
     int word = 1 + plan.num_operands;
     for (int i = 0; i < g.num_immediates; ++i) {
       word_imm_.push_back(word);
@@ -264,15 +265,33 @@ class GroupText {
   }
 
   void head(bool tile) {
+    if (batch_)
+      out_ += "struct Batch { unsigned long long w[" + num(kMaxParamWords) + "]; };\n";
     out_ += "extern \"C\" __global__ void __launch_bounds__(" + num(kGroupThreads) + ") " +
-            kGroupEntry + "(const __grid_constant__ Params p) {\n";
+            kGroupEntry + "(const __grid_constant__ " + (batch_ ? "Batch b" : "Params p") + ") {\n";
+    if (batch_) find_row();
     for (int i = 0; i < g_.num_inputs; ++i)
       if (plan_.layouts[i] == Layout::kScalar)
         out_ += "  const " + type(i) + " c" + num(i) + " = *" + pointer(i, type(i)) + ";\n";
     if (tile) return;
     out_ +=
         "  const I n = (I)p.w[0], nv = n / " + num(plan_.vec) +
-        ", step = (I)gridDim.x * blockDim.x, first = (I)blockIdx.x * blockDim.x + threadIdx.x;\n";
+        (batch_ ? ", step = (I)row[1] * blockDim.x, first = (I)(blockIdx.x - (unsigned)row[0])"
+                : ", step = (I)gridDim.x * blockDim.x, first = (I)blockIdx.x") +
+        " * blockDim.x + threadIdx.x;\n";
+  }
+  // The group that this block is of; its parameters in registers, so that no store makes them be
+  // read again.
+  void find_row() {
+    const std::string size = num(kBatchRow + words_), head = num(kBatchHead);
+    out_ += "  unsigned lo = 0, hi = (unsigned)b.w[0];\n"
+            "  while (hi - lo > 1) { const unsigned m = (lo + hi) / 2; if (blockIdx.x >= "
+            "(unsigned)b.w[" +
+            head + " + m * " + size +
+            "]) lo = m; else hi = m; }\n  const unsigned long long* const row = b.w + " + head +
+            " + lo * " + size +
+            ";\n  Params p;\n  #pragma unroll\n  for (int i = 0; i < " + num(words_) +
+            "; ++i) p.w[i] = row[" + num(kBatchRow) + " + i];\n";
   }
 
   void run_kernel() {
@@ -383,6 +402,7 @@ class GroupText {
 
   const GroupProgram& g_;
   const GroupPlan& plan_;
+  const bool batch_;
   std::string out_;
   int word_dims_, words_;
   std::vector<int> word_imm_;  // of each immediate
@@ -391,8 +411,8 @@ class GroupText {
 
 }  // namespace
 
-std::string group_text(const GroupProgram& g, const GroupPlan& plan) {
-  return GroupText(g, plan).make();
+std::string group_text(const GroupProgram& g, const GroupPlan& plan, bool batch) {
+  return GroupText(g, plan, batch).make();
 }
 
 }  // namespace tessera::cuda

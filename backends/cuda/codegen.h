@@ -45,8 +45,10 @@ struct GroupPlan {
 
 // False if the program has more operands or dimensions than a kernel can be given.
 bool plan_group(const GroupProgram& g, GroupPlan* plan);
-Hash128 group_key(const GroupProgram& g, const GroupPlan& plan, uint64_t device);
-std::string group_text(const GroupProgram& g, const GroupPlan& plan);
+// `batch`: a kernel that takes several programs of this structure, see Note [Batches].
+Hash128 group_key(const GroupProgram& g, const GroupPlan& plan, uint64_t device,
+                  bool batch = false);
+std::string group_text(const GroupProgram& g, const GroupPlan& plan, bool batch = false);
 // Fills the kernel's parameters; the number of words, or 0 if there are too many.
 int group_params(const GroupProgram& g, const GroupPlan& plan, uint64_t* words);
 
@@ -55,6 +57,13 @@ inline int immediate_words(RegClass cls) { return cls == RegClass::kC128 ? 2 : 1
 
 inline constexpr int kGroupThreads = 256;
 inline constexpr const char* kGroupEntry = "group";
+
+// Note [Batches]
+// One launch for several groups of one structure over dense operands, as the step of an optimizer
+// makes them: a word for their number, then for each the number of its first block, of its blocks,
+// and the parameters that a launch of it alone would have. A block looks for the group it is of.
+inline constexpr int kBatchHead = 1, kBatchRow = 2;
+
 // Number of threads (kTile: of blocks) the work has; the launch may use fewer.
 int64_t group_work(const GroupProgram& g, const GroupPlan& plan);
 

@@ -5,6 +5,8 @@
 namespace tessera::cuda {
 
 Status run_group_on(Device& d, CUstream stream, const GroupProgram& g);
+// Independent ones: those of one structure in one launch.
+Status run_groups_on(Device& d, CUstream stream, const GroupProgram* const* programs, int count);
 
 // Copies src (any strides) to dst (dense), converting nothing.
 Status copy_strided(Device& d, CUstream stream, void* dst, const void* src, DType dtype, int ndim,

@@ -152,8 +152,8 @@ bool plan_group(const GroupProgram& g, GroupPlan* plan) {
   return true;
 }
 
-Hash128 group_key(const GroupProgram& g, const GroupPlan& plan, uint64_t device) {
-  Hasher h(device << 8 | 1);
+Hash128 group_key(const GroupProgram& g, const GroupPlan& plan, uint64_t device, bool batch) {
+  Hasher h(device << 8 | (batch ? 2 : 1));
   h.add(static_cast<uint64_t>(plan.mode) | uint64_t{plan.wide} << 8 | uint64_t{plan.vec} << 16 |
         uint64_t{plan.unroll} << 24 | uint64_t{plan.ndim} << 32 | uint64_t{plan.tile} << 40);
   h.add(static_cast<uint64_t>(g.num_inputs) | static_cast<uint64_t>(g.num_outputs) << 16 |

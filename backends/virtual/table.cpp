@@ -203,6 +203,6 @@ constexpr Backend table = {
 }  // namespace
 }  // namespace tessera::vgpu
 
-extern "C" __attribute__((visibility("default"))) const tessera::Backend* tessera_backend_v2() {
+extern "C" __attribute__((visibility("default"))) const tessera::Backend* tessera_backend_v3() {
   return &tessera::vgpu::table;
 }

@@ -155,6 +155,9 @@ void* capture(bool want_line, int32_t* at, int32_t* line) {
   return e;
 }
 
+void retain(void* code) {
+  static_cast<Entry*>(code)->users.fetch_add(1, std::memory_order_relaxed);
+}
 void release(void* code) {
   static_cast<Entry*>(code)->users.fetch_sub(1, std::memory_order_release);
 }
@@ -184,9 +187,10 @@ std::string name(void* code) {
   return text ? text : "";
 }
 
+// Also without Python's lock: a code object's table of lines never changes.
 std::string text(void* code, int32_t at, int32_t line) {
   const Entry& e = *static_cast<Entry*>(code);
-  if (line < 0 && PyGILState_Check()) line = PyCode_Addr2Line(e.code, at);
+  if (line < 0) line = PyCode_Addr2Line(e.code, at);
   return line < 0 ? e.file : cat(e.file, ":", int64_t{line});
 }
 
@@ -242,7 +246,7 @@ bool drops_result_first() {
 
 void init_source(const char* folder) {
   package_folder() = folder;
-  source_hooks = {capture, release, text, capture_stack, name};
+  source_hooks = {capture, retain, release, text, capture_stack, name};
 }
 
 }  // namespace tessera::python

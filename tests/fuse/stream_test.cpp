@@ -126,10 +126,10 @@ TEST_F(StreamTest, TheOperatorCapBoundsALoop) {
   Tensor x = make({3}, {1, 2, 3}), total = make({3}, {0, 0, 0});
   for (int i = 0; i < 10000; ++i) {
     total = total + Value(x);
-    ASSERT_LE(pending(), static_cast<size_t>(fuse::kOpCap));
+    ASSERT_LE(pending(), static_cast<size_t>(fuse::kPendingCap));
   }
   EXPECT_EQ(values(total), (std::vector<double>{10000, 20000, 30000}));
-  EXPECT_EQ(runs(Reason::kOpCap), 10000 / fuse::kOpCap);
+  EXPECT_EQ(runs(Reason::kOpCap), 10000 / fuse::kPendingCap);
   EXPECT_EQ(stats().largest_group, fuse::kOpCap);
 }
 

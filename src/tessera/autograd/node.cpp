@@ -166,7 +166,8 @@ void OpNode::add_slot(const TensorBase& t, int arg, bool save) {
   slot.arg = arg;
   Edge& edge = next.emplace_back();
   if (!t.defined()) return;
-  slot.geometry = {t.sizes(), t.dtype(), t.device()};
+  const bool by_columns = t.dim() >= 2 && t.strides()[t.dim() - 2] == 1 && t.strides()[t.dim() - 1] > 1;
+  slot.geometry = {t.sizes(), t.dtype(), t.device(), by_columns};
   if (save) slot.saved = SavedTensor(t, false);
   if (is_differentiable(t.dtype())) edge = gradient_edge(t);
 }
@@ -261,12 +262,29 @@ Grads AccumulateGrad::apply(Grads&& grads) {
   } else if (slot.defined()) {
     op::add_(slot, g, Scalar(1));
   } else {
-    // Taken over if nobody else holds it; a gradient that others hold too, or that is laid out
-    // unlike the leaf (an expanded one repeats its elements), is copied.
-    bool alone = g.ref()->use_count() == 1 && !g.impl()->is_view;
-    slot = alone && g.strides() == leaf_.strides() ? g : op::clone(g);
+    slot = taken_over(std::move(g));
   }
   return {};
+}
+
+// The gradient itself if nobody else holds it. One that others hold too, or that is laid out unlike
+// the leaf (an expanded one repeats its elements), is copied, as the leaf is laid out.
+TensorBase AccumulateGrad::taken_over(TensorBase g) const {
+  if (g.strides() == leaf_.strides() && g.ref()->use_count() == 1) {
+    if (!g.impl()->is_view) return g;
+    // A view of all of something that only it holds: a transposed product.
+    Meta* m = try_meta(g);
+    Storage& s = g.storage();
+    bool whole = s.nbytes == static_cast<size_t>(g.numel()) * itemsize(g.dtype());
+    if (m && m->base.defined() && m->base.ref()->use_count() == 1 && whole &&
+        s.use_count() - s.pending_refs == 2)
+      return alias(g, g.sizes(), g.strides(), g.storage_offset());
+  }
+  if (leaf_.is_contiguous()) return op::clone(g, MemoryFormat::kContiguous);
+  if (!is_dense(leaf_)) return op::clone(g);
+  TensorBase copy = new_empty_strided(leaf_.sizes(), leaf_.strides(), g.dtype(), g.device());
+  op::copy_(copy, g);
+  return copy;
 }
 
 TensorBase fit_gradient(TensorBase grad, const Dims& shape, DType dtype, Device device) {

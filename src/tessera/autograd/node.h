@@ -108,6 +108,8 @@ class AccumulateGrad final : public Node {
   const TensorBase& leaf() const { return leaf_; }
 
  private:
+  TensorBase taken_over(TensorBase grad) const;
+
   TensorBase leaf_;
 };
 

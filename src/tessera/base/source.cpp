@@ -2,4 +2,5 @@
 
 namespace tessera {
 SourceHooks source_hooks;
+thread_local const SourceRef* SourceRef::deferred = nullptr;
 }  // namespace tessera

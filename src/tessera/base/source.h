@@ -7,12 +7,13 @@
 
 namespace tessera {
 
-// Set by the binder; all null without one. `release` may be called by any thread, under any lock of
-// ours: it neither waits nor runs the host language's code.
+// Set by the binder; all null without one. `retain`, `release` and `text` may be called by any
+// thread, under any lock of ours: they neither wait nor run the host language's code.
 struct SourceHooks {
   // A reference to the calling piece of code, null where there is none, and the place in it. With
   // `want_line`, *line is found now, for readers that cannot ask the host language later; else -1.
   void* (*capture)(bool want_line, int32_t* at, int32_t* line) = nullptr;
+  void (*retain)(void* code) = nullptr;
   void (*release)(void* code) = nullptr;
   std::string (*text)(void* code, int32_t at, int32_t line) = nullptr;
   // The calls that led here, innermost first, at most `most`; how many. None without the host
@@ -29,6 +30,24 @@ class SourceRef {
   static SourceRef capture(bool want_line) {
     SourceRef r;
     if (source_hooks.capture) r.code_ = source_hooks.capture(want_line, &r.at_, &r.line_);
+    return r;
+  }
+  // The line that memory is for: that of the deferred operator it is allocated for, else the one
+  // that is running.
+  static SourceRef of_allocation() { return deferred ? deferred->share() : capture(false); }
+  // While it lives, this thread allocates for an operator that was called at `source`.
+  class Deferred {
+   public:
+    explicit Deferred(const SourceRef& source) { deferred = &source; }
+    ~Deferred() { deferred = nullptr; }
+    Deferred(const Deferred&) = delete;
+  };
+  SourceRef share() const {
+    SourceRef r;
+    if (code_) source_hooks.retain(code_);
+    r.code_ = code_;
+    r.at_ = at_;
+    r.line_ = line_;
     return r;
   }
   SourceRef(SourceRef&& o) noexcept
@@ -70,6 +89,8 @@ class SourceRef {
   std::string text() const { return code_ ? source_hooks.text(code_, at_, line_) : std::string(); }
 
  private:
+  static thread_local const SourceRef* deferred;
+
   void* code_ = nullptr;
   int32_t at_ = -1;
   int32_t line_ = -1;

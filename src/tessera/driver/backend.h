@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-inline constexpr uint32_t kBackendAbi = 2;
+inline constexpr uint32_t kBackendAbi = 3;
 
 enum class Code : int32_t {
   kOk = 0,
@@ -145,6 +145,9 @@ struct Backend {
 
   // Asynchronous on the stream; the program's arrays need live only until the call returns.
   Status (*run_group)(Exec exec, const GroupProgram* program);
+  // Several that do not depend on each other, in any order or at once. kUnsupported before anything
+  // has run if one of them cannot be run as it is. Null: one after the other by run_group.
+  Status (*run_groups)(Exec exec, const GroupProgram* const* programs, int count);
   Status (*run_reduce)(Exec exec, const ReduceProgram* program);
   // `name` is the operator's. kUnsupported if there is no such kernel.
   Status (*run_kernel)(Exec exec, const char* name, const KernelArgs* args);
@@ -163,9 +166,9 @@ struct Backend {
   void (*compile_stats)(int64_t* compiled, int64_t* from_cache);
 };
 
-// What a backend's shared library exports: `extern "C" const Backend* tessera_backend_v2()`.
+// What a backend's shared library exports: `extern "C" const Backend* tessera_backend_v3()`.
 using BackendEntry = const Backend* (*)();
-inline constexpr const char* kBackendEntryName = "tessera_backend_v2";
+inline constexpr const char* kBackendEntryName = "tessera_backend_v3";
 
 // Registers a backend that is linked in (cpu), or was loaded.
 void register_backend(const Backend* backend);

@@ -13,7 +13,8 @@ GroupRunner::Slot& GroupRunner::slot_of(Storage& s) {
   if (s.run != stream_.run_number_) {
     s.run = stream_.run_number_;
     s.slot = static_cast<uint32_t>(slots_.size());
-    slots_.push_back({nullptr, -1, -1, nullptr, nullptr, false, kNone, -1, kNone, false});
+    slots_.push_back(
+        {nullptr, -1, -1, nullptr, nullptr, false, kNone, -1, kNone, false, -1, -1});
   }
   return slots_[s.slot];
 }
@@ -93,12 +94,19 @@ size_t find_input(const Group& g, const PendingOperand& o) {
 
 bool GroupRunner::joins(const Group& g, size_t index, const PendingOp& op) const {
   if (g.numel != op.numel || !(*g.shape == op.shape)) return false;
+  if (g.ops.size() >= static_cast<size_t>(kOpCap)) return false;
   size_t operands = g.inputs.size() + static_cast<size_t>(g.outputs) + 1;
+  // What has nothing in common is a group of its own: groups alike then run in one launch, as the
+  // steps of an optimizer do (see Note [Levels]).
+  bool shares = false;
   for (int k = 0; k < op.num_sources; ++k) {
-    if (op.immediate[k] || in_register(op.sources[k], static_cast<int>(index))) continue;
-    operands += find_input(g, op.sources[k]) == g.inputs.size();
+    if (op.immediate[k]) continue;
+    bool known = in_register(op.sources[k], static_cast<int>(index)) ||
+                 find_input(g, op.sources[k]) < g.inputs.size();
+    shares |= known;
+    operands += !known;
   }
-  return operands <= static_cast<size_t>(kOperandCap);
+  return shares && operands <= static_cast<size_t>(kOperandCap);
 }
 
 void GroupRunner::add_to(Group& g, PendingOp& op) {
@@ -163,6 +171,35 @@ void GroupRunner::decide_stores() {
   }
 }
 
+// See Note [Levels]. In order of groups, which is one that respects every edge.
+void GroupRunner::find_levels() {
+  order_.clear();
+  for (size_t n = 0; n < num_groups_; ++n) {
+    Group& g = groups_[n];
+    g.level = g.live = 0;
+    for (PendingOp* op : g.ops) {
+      if (!op->live) continue;
+      ++g.live;
+      const Slot& to = slot_of(*op->out.storage);
+      g.level = std::max({g.level, to.read_level + 1, to.write_level + 1});
+    }
+    for (const PendingOperand* o : g.inputs)
+      g.level = std::max(g.level, slot_of(*o->storage).write_level + 1);
+    if (g.live == 0) continue;
+    for (const PendingOperand* o : g.inputs) {
+      Slot& from = slot_of(*o->storage);
+      from.read_level = std::max(from.read_level, g.level);
+    }
+    for (PendingOp* op : g.ops) {
+      Slot& to = slot_of(*op->out.storage);
+      if (op->live) to.write_level = std::max(to.write_level, g.level);
+    }
+    order_.push_back(&g);
+  }
+  std::stable_sort(order_.begin(), order_.end(),
+                   [](const Group* a, const Group* b) { return a->level < b->level; });
+}
+
 void GroupRunner::run() {
   ++stream_.run_number_;
   slots_.clear();
@@ -170,19 +207,18 @@ void GroupRunner::run() {
   for (PendingOp* op : stream_.ops_) op->live = op->store = false;
   form_groups();
   decide_stores();
+  find_levels();
   stream_.last_run_.clear();
+  for (size_t begin = 0; begin < order_.size();) {
+    size_t end = begin + 1;
+    while (end < order_.size() && order_[end]->level == order_[begin]->level) ++end;
+    run_level({order_.data() + begin, end - begin});
+    begin = end;
+  }
   Stats& stats = stream_.stats_;
   for (size_t n = 0; n < num_groups_; ++n) {
     const Group& g = groups_[n];
-    int live = 0;
-    for (PendingOp* op : g.ops) live += op->live;
-    if (live > 0) {
-      run_group(g);
-      ++stats.groups;
-      stats.fused_groups += live > 1;
-      stats.largest_group = std::max<int64_t>(stats.largest_group, live);
-    }
-    stats.dropped += static_cast<int64_t>(g.ops.size()) - live;
+    stats.dropped += static_cast<int64_t>(g.ops.size()) - g.live;
     for (PendingOp* op : g.ops) op->done = true;
   }
 }

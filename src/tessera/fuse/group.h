@@ -7,12 +7,31 @@
 // every earlier reader and writer of the same elements in the same places, and one more where the
 // places differ. It then joins the first group from there on with its shape and room for its
 // operands. Groups run in order, so every edge holds.
+//
+// Note [Levels]
+// Groups that do not touch each other's memory are handed to the backend together, which may run
+// them in one launch: the steps of an optimizer, one group for each shape of parameter, are few
+// kernels. A group's level is one above the highest of those that must come before it.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "tessera/fuse/stream.h"
 
 namespace tessera::fuse {
+
+// A group as the backend takes it; its buffers are kept from run to run.
+struct Lowered {
+  std::vector<Instr> instrs;
+  std::vector<Imm> immediates;
+  std::vector<RegClass> immediate_cls;
+  std::vector<Operand> in;
+  std::vector<GroupOutput> out;
+  std::vector<PendingOp*> stored;
+  std::vector<Dims> strides;
+  Dims sizes;
+  GroupProgram program;
+};
 
 struct Group {
   const Dims* shape;
@@ -20,6 +39,10 @@ struct Group {
   std::vector<PendingOp*> ops;                // in program order
   std::vector<const PendingOperand*> inputs;  // distinct places in memory it reads
   int outputs;                                // results somebody outside owns
+  int live;                                   // operators that run
+  int level;
+  Lowered lowered;
+  std::vector<TensorBase> reference;  // in check mode: of each operator
 };
 
 // One per stream; its buffers are kept from run to run.
@@ -45,6 +68,8 @@ class GroupRunner {
     int first_touch, last_touch;
     int first_writer;
     bool touched_by_pending;
+    // Levels of the groups that read and wrote it last.
+    int read_level, write_level;
   };
 
   Slot& slot_of(Storage& s);
@@ -56,8 +81,12 @@ class GroupRunner {
   bool joins(const Group& g, size_t index, const PendingOp& op) const;
   void add_to(Group& g, PendingOp& op);
   bool in_register(const PendingOperand& o, int group) const;
+  void find_levels();
+  void run_level(std::span<Group* const> groups);
+  void run_lowered(std::span<Group* const> groups);
   void run_one_by_one(const Group& g);
-  void run_group(const Group& g);
+  void lower(Group& g);
+  void lay_out(Group& g);
   void explain(const Group& g);
   void check_group(const Group& g, std::vector<TensorBase>& reference);
 
@@ -65,14 +94,8 @@ class GroupRunner {
   std::vector<Group> groups_;
   size_t num_groups_ = 0;
   std::vector<Slot> slots_;
-  // Buffers of run_group.
-  std::vector<Instr> instrs_;
-  std::vector<Imm> immediates_;
-  std::vector<RegClass> immediate_cls_;
-  std::vector<Operand> in_;
-  std::vector<GroupOutput> out_;
-  std::vector<PendingOp*> stored_;
-  std::vector<Dims> strides_;
+  std::vector<Group*> order_;  // by level
+  std::vector<const GroupProgram*> programs_;
 };
 
 // Same storage, same elements, in the same order of iteration.

@@ -124,7 +124,7 @@ uint16_t ProgramBuilder::lower(const PointwiseBody& body, RegClass cls, DType co
   return value;
 }
 
-void merge_dims(Dims& sizes, std::span<Dims> strides) {
+void merge_dims(Dims& sizes, std::span<Dims> strides, size_t leading) {
   int n = 0;
   for (int d = 0; d < sizes.ndim(); ++d) {
     if (sizes[d] == 1) continue;
@@ -133,7 +133,7 @@ void merge_dims(Dims& sizes, std::span<Dims> strides) {
     ++n;
   }
   // Largest stride of the leading operand first (insertion sort: n is small and mostly sorted).
-  const Dims& lead = strides[0];
+  const Dims& lead = strides[leading];
   for (int i = 1; i < n; ++i)
     for (int j = i; j > 0 && lead[j] > lead[j - 1]; --j) {
       std::swap(sizes[j - 1], sizes[j]);

@@ -59,9 +59,9 @@ struct ProgramBuilder {
   uint16_t immediate(const Scalar& s, RegClass cls);
 };
 
-// Drops dimensions of size one, orders dimensions by the first operand's strides and merges those
+// Drops dimensions of size one, orders dimensions by the leading operand's strides and merges those
 // that every operand steps through as one. `strides[k]` is the row of operand k.
-void merge_dims(Dims& sizes, std::span<Dims> strides);
+void merge_dims(Dims& sizes, std::span<Dims> strides, size_t leading = 0);
 
 // Runs one operator now, as a group of one. Inputs and output have memory.
 void run_now(const Pointwise& p, const TensorBase& out);

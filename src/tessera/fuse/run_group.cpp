@@ -1,5 +1,6 @@
 // Turns a group into a program and hands it to the backend.
 #include <algorithm>
+#include <span>
 
 #include "tessera/driver/current.h"
 #include "tessera/fuse/check.h"
@@ -23,21 +24,55 @@ void set_strides(Dims& to, const PendingOperand& o, const Dims& shape) {
 
 }  // namespace
 
-void GroupRunner::run_group(const Group& g) {
-  size_t n = g.ops.size();
-  if (instrs_.size() < n * kMaxInstrsPerOp) {
-    instrs_.resize(n * kMaxInstrsPerOp);
-    immediates_.resize(n * kMaxImmediatesPerOp);
-    immediate_cls_.resize(n * kMaxImmediatesPerOp);
+namespace {
+
+// The operand whose order in memory most bytes of the group share: the iteration follows it. An
+// operand that repeats elements says nothing.
+size_t leading_operand(std::span<const Dims> strides, std::span<const size_t> item,
+                       const Dims& sizes) {
+  auto repeats = [&](const Dims& s) {
+    for (int d = 0; d < sizes.ndim(); ++d)
+      if (s[d] == 0 && sizes[d] != 1) return true;
+    return false;
+  };
+  size_t best = 0, most = 0;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    if (repeats(strides[i])) continue;
+    size_t bytes = 0;
+    for (size_t k = 0; k < strides.size(); ++k)
+      if (strides[k] == strides[i]) bytes += item[k];
+    if (bytes > most) {
+      best = i;
+      most = bytes;
+    }
   }
-  ProgramBuilder builder{instrs_.data(), immediates_.data(), immediate_cls_.data()};
-  stored_.clear();
+  return best;
+}
 
-  std::vector<TensorBase> reference;
-  if (mode() == Mode::kCheck && n > 1) check_group(g, reference);
+// Memory that is not there any more, with the line that wanted it.
+void allocate_result(PendingOp& op, StreamHandle stream) {
+  SourceRef::Deferred scope(op.source);
+  try {
+    allocate_on(*op.out.storage, stream);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kOutOfMemory || !op.source) throw;
+    raise(ErrorKind::kOutOfMemory, cat(e.what(), "\nThe memory was for the result of ", op.op->name,
+                                       ", deferred at ", op.source.text(), "."));
+  }
+}
 
-  bool dense = true;
-  for (const PendingOperand* o : g.inputs) dense &= o->dense;
+}  // namespace
+
+void GroupRunner::lower(Group& g) {
+  Lowered& to = g.lowered;
+  const size_t n = g.ops.size();
+  if (to.instrs.size() < n * kMaxInstrsPerOp) {
+    to.instrs.resize(n * kMaxInstrsPerOp);
+    to.immediates.resize(n * kMaxImmediatesPerOp);
+    to.immediate_cls.resize(n * kMaxImmediatesPerOp);
+  }
+  ProgramBuilder builder{to.instrs.data(), to.immediates.data(), to.immediate_cls.data()};
+  to.stored.clear();
   for (PendingOp* op : g.ops) {
     if (!op->live) continue;
     LoweredSource lowered[kMaxSources];
@@ -63,60 +98,114 @@ void GroupRunner::run_group(const Group& g) {
                               op->num_sources, op->scalars, op->num_scalars);
     if (!op->store) continue;
     // Memory for the results first: if that fails, nothing has run.
-    if (!op->out.storage->data) allocate_on(*op->out.storage, stream_.stream_);
-    stored_.push_back(op);
-    dense &= op->out.dense;
+    if (!op->out.storage->data) allocate_result(*op, stream_.stream_);
+    to.stored.push_back(op);
   }
+  to.program.num_instrs = builder.num_instrs;
+  to.program.num_immediates = builder.num_immediates;
+  lay_out(g);
+}
 
-  in_.resize(g.inputs.size());
-  out_.resize(stored_.size());
-  for (size_t k = 0; k < g.inputs.size(); ++k)
-    in_[k] = {address_of(*g.inputs[k]), g.inputs[k]->dtype, nullptr};
-  for (size_t k = 0; k < stored_.size(); ++k)
-    out_[k] = {{address_of(stored_[k]->out), stored_[k]->out.dtype, nullptr}, stored_[k]->value};
-
+// Addresses, sizes and strides.
+void GroupRunner::lay_out(Group& g) {
+  Lowered& to = g.lowered;
+  to.in.resize(g.inputs.size());
+  to.out.resize(to.stored.size());
+  bool dense = true;
+  for (size_t k = 0; k < g.inputs.size(); ++k) {
+    to.in[k] = {address_of(*g.inputs[k]), g.inputs[k]->dtype, nullptr};
+    dense &= g.inputs[k]->dense;
+  }
+  for (size_t k = 0; k < to.stored.size(); ++k) {
+    const PendingOperand& o = to.stored[k]->out;
+    to.out[k] = {{address_of(o), o.dtype, nullptr}, to.stored[k]->value};
+    dense &= o.dense;
+  }
   static constexpr int64_t kOne = 1;
-  Dims sizes;
   if (dense) {
-    sizes = Dims{g.numel};
-    for (Operand& o : in_) o.strides = &kOne;
-    for (GroupOutput& o : out_) o.to.strides = &kOne;
+    to.sizes = Dims{g.numel};
+    for (Operand& o : to.in) o.strides = &kOne;
+    for (GroupOutput& o : to.out) o.to.strides = &kOne;
   } else {
-    sizes = *g.shape;
-    size_t count = stored_.size() + g.inputs.size();
-    if (strides_.size() < count) strides_.resize(count);
-    for (size_t k = 0; k < stored_.size(); ++k) set_strides(strides_[k], stored_[k]->out, sizes);
-    for (size_t k = 0; k < g.inputs.size(); ++k)
-      set_strides(strides_[stored_.size() + k], *g.inputs[k], sizes);
-    merge_dims(sizes, {strides_.data(), count});
-    for (size_t k = 0; k < stored_.size(); ++k) out_[k].to.strides = strides_[k].data();
-    for (size_t k = 0; k < g.inputs.size(); ++k)
-      in_[k].strides = strides_[stored_.size() + k].data();
+    to.sizes = *g.shape;
+    const size_t stored = to.stored.size(), count = stored + g.inputs.size();
+    if (to.strides.size() < count) to.strides.resize(count);
+    size_t item[2 * kOperandCap];
+    for (size_t k = 0; k < count; ++k) {
+      const PendingOperand& o = k < stored ? to.stored[k]->out : *g.inputs[k - stored];
+      set_strides(to.strides[k], o, to.sizes);
+      item[k] = itemsize(o.dtype);
+    }
+    merge_dims(to.sizes, {to.strides.data(), count},
+               leading_operand({to.strides.data(), count}, {item, count}, to.sizes));
+    for (size_t k = 0; k < stored; ++k) to.out[k].to.strides = to.strides[k].data();
+    for (size_t k = 0; k < g.inputs.size(); ++k) to.in[k].strides = to.strides[stored + k].data();
   }
-  GroupProgram program{sizes.ndim(),
-                       sizes.data(),
-                       g.numel,
-                       static_cast<int>(in_.size()),
-                       in_.data(),
-                       builder.num_instrs,
-                       instrs_.data(),
-                       static_cast<int>(out_.size()),
-                       out_.data(),
-                       builder.num_immediates,
-                       immediates_.data(),
-                       immediate_cls_.data()};
-  Device device = stream_.device_;
-  Exec exec = device.is_cpu() ? Exec{0, nullptr} : Exec{device.index, stream_.stream_};
-  Status status = backend_of(device).run_group(exec, &program);
-  if (status.code == Code::kUnsupported && n > 1)
-    run_one_by_one(g);
-  else
-    check(status, "a fused group");
-  explain(g);
-  if (reference.empty()) return;
-  for (size_t k = 0; k < g.ops.size(); ++k)
-    if (g.ops[k]->store)
-      compare_stored(device, exec, *g.ops[k], *g.shape, reference[k], stream_.last_run_text());
+  to.program = {to.sizes.ndim(),
+                to.sizes.data(),
+                g.numel,
+                static_cast<int>(to.in.size()),
+                to.in.data(),
+                to.program.num_instrs,
+                to.instrs.data(),
+                static_cast<int>(to.out.size()),
+                to.out.data(),
+                to.program.num_immediates,
+                to.immediates.data(),
+                to.immediate_cls.data()};
+}
+
+// Groups that may run in any order. What has its memory runs also where another has not.
+void GroupRunner::run_level(std::span<Group* const> groups) {
+  size_t ready = 0;
+  try {
+    for (; ready < groups.size(); ++ready) {
+      Group& g = *groups[ready];
+      g.reference.clear();
+      if (mode() == Mode::kCheck && g.ops.size() > 1) check_group(g, g.reference);
+      lower(g);
+    }
+  } catch (...) {
+    run_lowered(groups.first(ready));
+    throw;
+  }
+  run_lowered(groups);
+}
+
+void GroupRunner::run_lowered(std::span<Group* const> groups) {
+  const Device device = stream_.device_;
+  const Exec exec = device.is_cpu() ? Exec{0, nullptr} : Exec{device.index, stream_.stream_};
+  const Backend& backend = backend_of(device);
+  Status status{Code::kUnsupported, nullptr};
+  if (groups.size() > 1 && backend.run_groups) {
+    programs_.clear();
+    for (Group* g : groups) programs_.push_back(&g->lowered.program);
+    status = backend.run_groups(exec, programs_.data(), static_cast<int>(groups.size()));
+    if (status.code != Code::kUnsupported) check(status, "fused groups");
+  }
+  for (Group* g : groups) {
+    if (!status.ok()) {
+      Status one = backend.run_group(exec, &g->lowered.program);
+      if (one.code == Code::kUnsupported && g->ops.size() > 1)
+        run_one_by_one(*g);
+      else
+        check(one, "a fused group");
+    }
+    for (PendingOp* op : g->ops) op->done = true;
+    Stats& stats = stream_.stats_;
+    ++stats.groups;
+    stats.fused_groups += g->live > 1;
+    stats.largest_group = std::max<int64_t>(stats.largest_group, g->live);
+  }
+  for (Group* g : groups) {
+    explain(*g);
+    if (g->reference.empty()) continue;
+    for (size_t k = 0; k < g->ops.size(); ++k)
+      if (g->ops[k]->store)
+        compare_stored(device, exec, *g->ops[k], *g->shape, g->reference[k],
+                       stream_.last_run_text());
+    g->reference.clear();
+  }
 }
 
 void GroupRunner::explain(const Group& g) {

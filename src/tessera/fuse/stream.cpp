@@ -77,6 +77,12 @@ void Stream::drop_operand(PendingOperand& o, bool is_write) {
   Ref<Storage>::adopt(s).reset();
 }
 
+// Note [Promises]
+// A pending result counts as allocated from the moment it is recorded, so that statistics need no
+// run. What does not fit beside the tensors that have memory is out of memory on its own line.
+// Promises alone never are: most intermediate results are dropped before anybody looks, and then
+// take no memory at all. Where all are looked at after all, the run that needs the memory raises,
+// and names the operator and the line it was called on.
 void Stream::record(const Pointwise& p, const TensorBase& out) {
   Storage& target = out.storage();
   bool fresh = target.data == nullptr && target.charged == 0 &&
@@ -93,14 +99,17 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   }
   // Before the lock is taken for good: another thread may record while this one lets go of memory.
   if (fresh && device_.is_cuda()) {
-    size_t bytes = memory::round_charge(target.nbytes);
-    if (memory::try_charge(device_.index, bytes)) {
-      target.charged = bytes;
-    } else {
-      // It would not fit: let go of what pending work holds, then allocate on the caller's line.
+    // See Note [Promises].
+    const size_t bytes = memory::round_charge(target.nbytes);
+    memory::Promise promise = memory::promise(device_.index, bytes);
+    if (promise == memory::Promise::kAfterRun) {
       run_all(Reason::kMemory);
-      allocate(target);
+      promise = memory::promise(device_.index, bytes);
     }
+    if (promise == memory::Promise::kMade)
+      target.charged = bytes;
+    else
+      allocate(target);  // out of memory is raised here, on the caller's line
   }
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -110,7 +119,7 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
         reason = Reason::kThread;
       else if (stream_ != current)
         reason = Reason::kStream;
-      else if (ops_.size() >= static_cast<size_t>(kOpCap))
+      else if (ops_.size() >= static_cast<size_t>(kPendingCap))
         reason = Reason::kOpCap;
       else if (kept_bytes_ > kByteBudget)
         reason = Reason::kByteBudget;

@@ -42,6 +42,8 @@ enum class Reason : uint8_t {
 };
 const char* reason_name(Reason r);
 
+// Operators that may be pending, and those of one group: long kernels take long to compile.
+inline constexpr int kPendingCap = 256;
 inline constexpr int kOpCap = 64;
 // Distinct memory operands of one group: a kernel's parameters have to hold their descriptions.
 inline constexpr int kOperandCap = 32;

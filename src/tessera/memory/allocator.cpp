@@ -80,14 +80,14 @@ void record_stream(void* ctx, StreamHandle stream) {
   b->pool->owner->record_stream(b, stream);
 }
 
-bool try_charge(int device, size_t bytes) { return of(device).try_charge(bytes); }
+Promise promise(int device, size_t bytes) { return of(device).promise(bytes); }
 void uncharge(int device, size_t bytes) { of(device).uncharge(bytes); }
 
 void hide(int device, size_t bytes) { of(device).hide(bytes); }
 void unhide(int device, size_t bytes) { of(device).unhide(bytes); }
 
 int64_t memory_allocated(int device) { return of(device).used().now(); }
-int64_t max_memory_allocated(int device) { return of(device).used().peak(); }
+int64_t max_memory_allocated(int device) { return of(device).peak_allocated(); }
 int64_t memory_reserved(int device) { return of(device).reserved().now(); }
 int64_t max_memory_reserved(int device) { return of(device).reserved().peak(); }
 int64_t num_ooms(int device) { return of(device).num_ooms(); }

@@ -32,9 +32,13 @@ void record_stream(const Storage& storage, StreamHandle stream);
 // The storage has taken over memory that was given to another.
 void moved_to(const Storage& storage);
 
-// A result that will be allocated later counts as allocated from now on. False, and nothing
-// counted, if it would no longer fit in the device (or its allowed fraction).
-bool try_charge(int device, size_t bytes);
+// A result that will be allocated later counts as allocated from now on.
+enum class Promise : uint8_t {
+  kMade,      // also where only other promises are in the way: nobody may ever look at them
+  kAfterRun,  // memory that only deferred work keeps is in the way; nothing is counted
+  kNever,     // it does not fit beside what has memory already; nothing is counted
+};
+Promise promise(int device, size_t bytes);
 void uncharge(int device, size_t bytes);
 
 // Memory that only deferred work keeps is freed as far as the program can see: not counted until

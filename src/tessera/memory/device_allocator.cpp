@@ -148,7 +148,7 @@ Block* DeviceAllocator::handed_out(Block* b, size_t requested, const void* holde
 Block* DeviceAllocator::allocate(size_t bytes, StreamHandle stream, const void* holder) {
   // Beyond any device, and past where rounding up would wrap around.
   constexpr size_t kAbsurd = size_t{1} << 60;
-  SourceRef source = SourceRef::capture(false);
+  SourceRef source = SourceRef::of_allocation();
   History::Stack calls;
   if (history_.on()) [[unlikely]]
     calls = history_.capture(false);
@@ -253,6 +253,20 @@ bool DeviceAllocator::try_charge(size_t bytes) {
   if (!used_.add_within(n, limit - hidden_.load(std::memory_order_relaxed))) return false;
   charged_.fetch_add(n, std::memory_order_relaxed);
   return true;
+}
+
+Promise DeviceAllocator::promise(size_t bytes) {
+  if (try_charge(bytes)) return Promise::kMade;
+  const int64_t limit = limit_.load(std::memory_order_relaxed);
+  if (bytes > static_cast<size_t>(limit)) return Promise::kNever;
+  const auto n = static_cast<int64_t>(round_charge(bytes));
+  if (used_.now() + n <= limit) return Promise::kAfterRun;
+  // Results that nobody may ever look at are in the way: this one may be of that kind too.
+  const int64_t blocks = used_.now() - charged_.load(std::memory_order_relaxed);
+  if (blocks + n > limit) return Promise::kNever;
+  used_.add(n);
+  charged_.fetch_add(n, std::memory_order_relaxed);
+  return Promise::kMade;
 }
 
 void DeviceAllocator::uncharge(size_t bytes) {

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tessera/memory/allocator.h"
 #include "tessera/memory/arena.h"
 #include "tessera/memory/config.h"
 #include "tessera/memory/history.h"
@@ -60,6 +61,7 @@ class DeviceAllocator {
   void record_stream(Block* b, StreamHandle stream);
 
   bool try_charge(size_t bytes);
+  Promise promise(size_t bytes);
   void uncharge(size_t bytes);
   void hide(size_t bytes);
   void unhide(size_t bytes);
@@ -67,6 +69,8 @@ class DeviceAllocator {
   void set_fraction(double fraction);
 
   const Gauge& used() const { return used_; }
+  // Most that had memory at one time; never below what is counted as in use now.
+  int64_t peak_allocated();
   const Gauge& reserved() const { return reserved_; }
   void reset_peak();
   void reset_accumulated();

@@ -1,6 +1,8 @@
 // memory_stats(): every count under PyTorch's name.
 #include "tessera/memory/stats.h"
 
+#include <algorithm>
+
 #include "tessera/memory/device_allocator.h"
 
 namespace tessera::memory {
@@ -41,7 +43,7 @@ std::vector<NamedCount> DeviceAllocator::stats() {
       Stat s = (stats_.*e.stat).of[p];
       if (p == 0 && e.stat == &Stats::allocated_bytes) {
         s.current = used_.now();  // with what deferred results are promised
-        s.peak = used_.peak();
+        s.peak = std::max(s.peak, s.current);
       }
       put(out, std::string(e.name) + "." + kPools[p], s);
     }
@@ -55,6 +57,11 @@ std::vector<NamedCount> DeviceAllocator::stats() {
   out.push_back({"max_split_size",
                  config_.max_split == SIZE_MAX ? -1 : static_cast<int64_t>(config_.max_split)});
   return out;
+}
+
+int64_t DeviceAllocator::peak_allocated() {
+  std::lock_guard lock(mutex_);
+  return std::max(stats_.allocated_bytes.of[0].peak, used_.now());
 }
 
 void DeviceAllocator::reset_peak() {

@@ -44,6 +44,7 @@ struct Geometry {
   Dims sizes;
   DType dtype = DType::kFloat32;
   Device device;
+  bool by_columns = false;  // each matrix of it lies column by column, as a transposed one does
 };
 
 // What a gradient sees: the gradients of the results, what was saved, the call's other arguments.
@@ -79,6 +80,7 @@ struct Backward {
   const Dims& shape(int i, int k = 0) const { return slots[first_slot[i] + k].sizes; }
   DType dtype(int i, int k = 0) const { return slots[first_slot[i] + k].dtype; }
   Device device(int i, int k = 0) const { return slots[first_slot[i] + k].device; }
+  bool by_columns(int i) const { return slots[first_slot[i]].by_columns; }
   // The gradient of result k; zeros where it was not used.
   TensorBase grad_of(int k) const;
   bool has_grad(int k) const { return result_grads[k].defined(); }

@@ -1,6 +1,7 @@
 #include "tessera/ops/linalg/common.h"
 
 #include "tessera/gen/creation.h"
+#include "tessera/gen/linalg.h"
 #include "tessera/gen/view.h"
 
 namespace tessera::linalg {
@@ -138,6 +139,22 @@ void check_info(const TensorBase& info, Failed what, std::string_view name) {
         info.dim() == 0 ? cat(name, ": ") : cat(name, ": (Batch element ", i, "): ");
     raise(ErrorKind::kLinAlg, where + reason(what, code));
   }
+}
+
+namespace {
+
+TensorBase product(const TensorBase& a, const TensorBase& b) {
+  return a.dim() == 2 ? op::mm(a, b) : op::bmm(a, b);
+}
+
+}  // namespace
+
+TensorBase gradient_of_left(const TensorBase& grad, const TensorBase& b, bool by_columns) {
+  return by_columns ? mH(product(b, mH(grad))) : product(grad, mH(b));
+}
+
+TensorBase gradient_of_right(const TensorBase& a, const TensorBase& grad, bool by_columns) {
+  return by_columns ? mH(product(mH(grad), a)) : product(mH(a), grad);
 }
 
 }  // namespace tessera::linalg

@@ -15,6 +15,11 @@ inline Scalar conj(Scalar s) {
 inline TensorBase mT(const TensorBase& t) { return op::transpose(t, -2, -1); }
 inline TensorBase mH(const TensorBase& t) { return conj(mT(t)); }
 
+// Gradients of the matrices of a product, a @ b, by that of the product; laid out by columns where
+// the matrix itself is: the gradient of a weight that was transposed then lies as the weight does.
+TensorBase gradient_of_left(const TensorBase& grad, const TensorBase& b, bool by_columns);
+TensorBase gradient_of_right(const TensorBase& a, const TensorBase& grad, bool by_columns);
+
 // n x n, with ones on the diagonal.
 TensorBase identity(int64_t n, DType dtype, Device device);
 // The leading dimensions of a batch of matrices.

@@ -31,8 +31,8 @@ TS_OP({
     .saves = "self:mat2 mat2:self",
     .backward =
         [](Backward& b) {
-          if (b.wants(0)) b.set(0, op::bmm(b.grad, linalg::mH(b.tensor(1))));
-          if (b.wants(1)) b.set(1, op::bmm(linalg::mH(b.tensor(0)), b.grad));
+          if (b.wants(0)) b.set(0, linalg::gradient_of_left(b.grad, b.tensor(1), b.by_columns(0)));
+          if (b.wants(1)) b.set(1, linalg::gradient_of_right(b.tensor(0), b.grad, b.by_columns(1)));
         },
     .autocast = Autocast::kLower,
     .exact_out = true,
@@ -76,8 +76,8 @@ TS_OP({
     .saves = "self:mat2 mat2:self",
     .backward =
         [](Backward& b) {
-          if (b.wants(0)) b.set(0, op::mm(b.grad, linalg::mH(b.tensor(1))));
-          if (b.wants(1)) b.set(1, op::mm(linalg::mH(b.tensor(0)), b.grad));
+          if (b.wants(0)) b.set(0, linalg::gradient_of_left(b.grad, b.tensor(1), b.by_columns(0)));
+          if (b.wants(1)) b.set(1, linalg::gradient_of_right(b.tensor(0), b.grad, b.by_columns(1)));
         },
     .autocast = Autocast::kLower,
     .exact_out = true,
