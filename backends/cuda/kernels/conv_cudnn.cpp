@@ -1,12 +1,9 @@
 // Convolutions by cuDNN: plans kept by shape, and the settings obeyed.
-// $TESSERA_CUDNN: "0" never, "must" an error where it does not take one; else whatever can.
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
-#include <cstring>
-#include <mutex>
 #include <unordered_map>
 
+#include "../cudnn_handle.h"
 #include "../cudnn_plan.h"
 #include "../hash.h"
 #include "../kernels.h"
@@ -43,18 +40,10 @@ struct Found {
   std::string why;
 };
 
-struct State {
-  // Held during a launch too: a handle has one stream.
-  std::mutex mutex;
-  cudnnHandle_t handle = nullptr;
-  CUstream stream = nullptr;
-  bool has_stream = false;
-  std::string broken;  // why there is no handle
-  std::unordered_map<Hash128, Found, HashOfHash> plans;
-};
-// Leaked: the driver may be gone before destructors run.
-State& state(const Device& d) {
-  static State* all = new State[kMaxDevices];
+using Plans = std::unordered_map<Hash128, Found, HashOfHash>;
+// Under the mutex of the device's handle. Leaked: the driver may be gone before destructors run.
+Plans& plans_of(const Device& d) {
+  static Plans* all = new Plans[kMaxDevices];
   return all[d.ordinal];
 }
 // A program that never repeats a shape must not fill memory with plans.
@@ -64,20 +53,7 @@ constexpr size_t kMaxPlans = 2048;
 constexpr int64_t kMaxWorkspace = int64_t{8} << 30, kSmallWorkspace = int64_t{64} << 20;
 constexpr int64_t kSmall = int64_t{1} << 32;  // among the flags of a plan's key
 
-enum class Use { kNever, kWhereItCan, kMust };
-Use use() {
-  static const Use asked = [] {
-    const char* v = std::getenv("TESSERA_CUDNN");
-    if (v && !std::strcmp(v, "0")) return Use::kNever;
-    return v && !std::strcmp(v, "must") ? Use::kMust : Use::kWhereItCan;
-  }();
-  return asked;
-}
-
-Status refused(const char* why) {
-  return use() == Use::kMust ? fail(Code::kFailed, "cuDNN does not take a convolution: %s", why)
-                             : ok();
-}
+Status refused(const char* why) { return cudnn_refuses("a convolution", why); }
 
 // Channels lie side by side in one of them. Only dimensions that are longer than one tell.
 bool channels_last(const ConvCall& c) {
@@ -151,7 +127,7 @@ Hash128 key_of(const CudnnConv& c, int64_t flags) {
   return h.finish();
 }
 
-Status run_plan(Device& d, CUstream stream, const CudnnApi& api, const State& s,
+Status run_plan(Device& d, CUstream stream, const CudnnApi& api, const CudnnHandle& s,
                 const CudnnPlan& plan, const ConvCall& c) {
   Scratch workspace(d, stream);
   if (plan.workspace > 0) TS_TRY(workspace.take(static_cast<size_t>(plan.workspace)));
@@ -160,7 +136,7 @@ Status run_plan(Device& d, CUstream stream, const CudnnApi& api, const State& s,
 }
 
 // Milliseconds of the best of a few runs; negative if it cannot run.
-float time_plan(Device& d, CUstream stream, const CudnnApi& api, const State& s,
+float time_plan(Device& d, CUstream stream, const CudnnApi& api, const CudnnHandle& s,
                 const CudnnPlan& plan, const ConvCall& c) {
   const DriverApi& cu = driver();
   CUevent begin = nullptr, end = nullptr;
@@ -182,8 +158,8 @@ float time_plan(Device& d, CUstream stream, const CudnnApi& api, const State& s,
   return best;
 }
 
-void find_plan(Device& d, CUstream stream, const CudnnApi& api, const State& s, const CudnnConv& c,
-               const ConvCall& call, Found* out) {
+void find_plan(Device& d, CUstream stream, const CudnnApi& api, const CudnnHandle& s,
+               const CudnnConv& c, const ConvCall& call, Found* out) {
   const bool timed = call.flags & conv::kBenchmark;
   const int64_t wanted = !timed ? 1 : call.benchmark_limit <= 0 ? INT32_MAX : call.benchmark_limit;
   CudnnLimits limits{(call.flags & conv::kDeterministic) != 0, (call.flags & conv::kAllowTf32) != 0,
@@ -207,27 +183,6 @@ void find_plan(Device& d, CUstream stream, const CudnnApi& api, const State& s, 
   out->possible = true;
 }
 
-Status open_handle(const CudnnApi& api, State& s, CUstream stream) {
-  if (!s.handle && s.broken.empty()) {
-    cudnnStatus_t r = api.cudnnCreate(&s.handle);
-    if (r != CUDNN_STATUS_SUCCESS) {
-      char last[512] = "";
-      api.cudnnGetLastErrorString(last, sizeof last);
-      s.handle = nullptr;
-      s.broken =
-          std::string("it does not start: ") + api.cudnnGetErrorString(r) + " (" + last + ")";
-    }
-  }
-  if (!s.handle) return ok();
-  if (s.has_stream && s.stream == stream) return ok();
-  cudnnStatus_t r = api.cudnnSetStream(s.handle, stream);
-  if (r != CUDNN_STATUS_SUCCESS)
-    return fail(Code::kFailed, "cuDNN: %s in choosing a stream", api.cudnnGetErrorString(r));
-  s.stream = stream;
-  s.has_stream = true;
-  return ok();
-}
-
 Status add_bias(Device& d, CUstream stream, const ConvCall& c) {
   const KernelTensor& out = c.output;
   const bool last = out.sizes[1] > 1 && out.strides[1] < out.strides[4];
@@ -248,26 +203,28 @@ Status add_bias(Device& d, CUstream stream, const ConvCall& c) {
 Status conv_by_cudnn(Device& d, CUstream stream, const ConvCall& c, bool* done) {
   *done = false;
   const DType t = c.output.dtype;
-  if (!(c.flags & conv::kVendorLibrary) || use() == Use::kNever || !is_floating(t)) return ok();
+  if (!(c.flags & conv::kVendorLibrary) || cudnn_use() == CudnnUse::kNever || !is_floating(t))
+    return ok();
   if (c.input.numel == 0 || c.output.numel == 0 || c.weight.numel == 0) return ok();
   const char* why = nullptr;
   const CudnnApi* api = cudnn_api(&why);
   if (!api) return refused(why);
   if (std::max({c.input.numel, c.output.numel, c.weight.numel}) > INT32_MAX)
     return refused("a tensor has more elements than 32 bits count");
-  State& s = state(d);
+  CudnnHandle& s = cudnn_handle(d);
+  Plans& plans = plans_of(d);
   std::lock_guard lock(s.mutex);
-  TS_TRY(open_handle(*api, s, stream));
+  TS_TRY(open_cudnn(*api, s, stream));
   if (!s.handle) return refused(s.broken.c_str());
-  if (s.plans.size() >= kMaxPlans) {
+  if (plans.size() >= kMaxPlans) {
     TS_TRY(check(d, driver().cuCtxSynchronize(), "forgetting plans of convolutions"));
-    s.plans.clear();
+    plans.clear();
   }
   const CudnnConv conv = conv_of(c);
   ConvCall with = c;
   for (int64_t less : {int64_t{0}, kSmall}) {
     with.flags |= less;
-    auto [it, fresh] = s.plans.try_emplace(key_of(conv, with.flags));
+    auto [it, fresh] = plans.try_emplace(key_of(conv, with.flags));
     Found& found = it->second;
     if (fresh) find_plan(d, stream, *api, s, conv, with, &found);
     if (!found.possible) return refused(found.why.c_str());
@@ -280,12 +237,6 @@ Status conv_by_cudnn(Device& d, CUstream stream, const ConvCall& c, bool* done) 
   return c.bias ? add_bias(d, stream, c) : ok();
 }
 
-bool conv_must_be_cudnn() { return use() == Use::kMust; }
-
-// For torch.backends.cudnn.version(); 0 where it cannot be opened.
-extern "C" [[gnu::visibility("default")]] int64_t tessera_cuda_cudnn_version() {
-  const CudnnApi* api = use() == Use::kNever ? nullptr : cudnn_api(nullptr);
-  return api ? static_cast<int64_t>(api->cudnnGetVersion()) : 0;
-}
+bool conv_must_be_cudnn() { return cudnn_use() == CudnnUse::kMust; }
 
 }  // namespace tessera::cuda

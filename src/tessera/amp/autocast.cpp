@@ -1,6 +1,7 @@
 #include "tessera/amp/autocast.h"
 
 #include "tessera/gen/copy.h"
+#include "tessera/ops/modes.h"
 
 namespace tessera::amp {
 
@@ -65,3 +66,10 @@ bool cast_arguments(const Op& op, Args args, std::vector<Value>& out,
 }
 
 }  // namespace tessera::amp
+
+namespace tessera {
+std::optional<DType> autocast_to(DeviceType type) {
+  if (!amp::autocast_enabled(type)) return std::nullopt;
+  return amp::autocast_dtype(type);
+}
+}  // namespace tessera

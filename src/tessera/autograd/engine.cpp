@@ -11,6 +11,7 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/reduce.h"
+#include "tessera/ops/modes.h"
 
 namespace tessera::autograd {
 
@@ -198,6 +199,14 @@ class Engine {
   std::priority_queue<Task> ready_;
 };
 
+thread_local bool t_retained = false;
+// Backwards nest: a checkpoint's runs inside another.
+struct RetainedScope {
+  explicit RetainedScope(bool on) : before(t_retained) { t_retained = on; }
+  ~RetainedScope() { t_retained = before; }
+  bool before;
+};
+
 }  // namespace
 
 Grads run_backward(std::span<const TensorBase> roots, std::span<const TensorBase> root_grads,
@@ -221,6 +230,7 @@ Grads run_backward(std::span<const TensorBase> roots, std::span<const TensorBase
     start.push_back(std::move(g));
   }
   GradMode graph(create_graph);
+  RetainedScope retained(retain_graph);
   Engine engine(retain_graph, inputs);
   engine.count(edges);
   for (size_t i = 0; i < edges.size(); ++i) engine.deliver(edges[i], std::move(start[i]));
@@ -235,3 +245,8 @@ Grads run_backward(std::span<const TensorBase> roots, std::span<const TensorBase
 }
 
 }  // namespace tessera::autograd
+
+namespace tessera {
+bool records_gradients() { return autograd::grad_enabled(); }
+bool graph_is_retained() { return autograd::t_retained; }
+}  // namespace tessera

@@ -1,4 +1,3 @@
-// One call of a step for each moment: the operators of the Python face's loop, in its order.
 #include "tessera/nn/rnn.h"
 
 #include <cmath>
@@ -7,6 +6,7 @@
 #include "tessera/nn/functional.h"
 #include "tessera/nn/init.h"
 #include "tessera/nn/text.h"
+#include "tessera/ops/rnn/network.h"
 
 namespace tessera::nn {
 
@@ -14,28 +14,8 @@ namespace {
 
 using Mode = RNNBase::Mode;
 
-int64_t gates_of(Mode mode) { return mode == Mode::kLSTM ? 4 : mode == Mode::kGRU ? 3 : 1; }
-size_t states_of(Mode mode) { return mode == Mode::kLSTM ? 2 : 1; }
-
-// One step: x is W x + b of the input already; the state becomes the next one.
-void step(Mode mode, const Tensor& x, std::vector<Tensor>& state, const Tensor& w_hh,
-          const Tensor& b_hh, const Tensor& w_hr) {
-  Tensor& h = state[0];
-  if (mode == Mode::kTanh || mode == Mode::kReLU) {
-    Tensor gates = x + linear(h, w_hh, b_hh);
-    h = mode == Mode::kTanh ? tanh(gates) : relu(gates);
-  } else if (mode == Mode::kLSTM) {
-    std::vector<Tensor> part = (x + linear(h, w_hh, b_hh)).chunk(4, 1);
-    Tensor& c = state[1];
-    c = sigmoid(part[1]) * c + sigmoid(part[0]) * tanh(part[2]);
-    h = sigmoid(part[3]) * tanh(c);
-    if (w_hr.defined()) h = linear(h, w_hr);
-  } else {
-    std::vector<Tensor> of_x = x.chunk(3, 1), of_h = linear(h, w_hh, b_hh).chunk(3, 1);
-    Tensor fresh = tanh(of_x[2] + sigmoid(of_x[0] + of_h[0]) * of_h[2]);
-    h = (h - fresh) * sigmoid(of_x[1] + of_h[1]) + fresh;
-  }
-}
+using rnn::gates_of;
+using rnn::states_of;
 
 void draw_uniform(const Module& module, int64_t hidden_size) {
   double bound = 1.0 / std::sqrt(static_cast<double>(hidden_size));
@@ -98,22 +78,6 @@ void RNNBase::check(const Tensor& input, const std::vector<Tensor>& state) const
   }
 }
 
-std::vector<TensorBase> RNNBase::scan(const Tensor& x, size_t first, bool reverse,
-                                      std::vector<Tensor>& state) {
-  bool bias = options.bias;
-  Tensor b_ih = bias ? parameter_at(first + 2) : Tensor();
-  Tensor b_hh = bias ? parameter_at(first + 3) : Tensor();
-  Tensor w_hr = options.proj_size > 0 ? parameter_at(first + (bias ? 4 : 2)) : Tensor();
-  std::vector<Tensor> moments = linear(x, parameter_at(first), b_ih).unbind(0);
-  std::vector<TensorBase> outs(moments.size());
-  for (size_t i = 0; i < moments.size(); ++i) {
-    size_t t = reverse ? moments.size() - 1 - i : i;
-    step(mode, moments[t], state, parameter_at(first + 1), b_hh, w_hr);
-    outs[t] = state[0];
-  }
-  return outs;
-}
-
 std::tuple<Tensor, std::vector<Tensor>> RNNBase::run(const Tensor& input,
                                                      std::vector<Tensor> state) {
   TS_CHECK_VALUE(input.dim() == 2 || input.dim() == 3, name(),
@@ -136,27 +100,18 @@ std::tuple<Tensor, std::vector<Tensor>> RNNBase::run(const Tensor& input,
   }
   check(data, state);
   if (options.batch_first) data = data.transpose(0, 1);
-  size_t per_direction = 2 + (options.bias ? 2 : 0) + (options.proj_size > 0 ? 1 : 0);
-  std::vector<std::vector<TensorBase>> finals(states_of(mode));
-  for (int64_t layer = 0; layer < options.num_layers; ++layer) {
-    if (layer > 0 && options.dropout > 0)
-      data = functional::dropout(data, options.dropout, is_training());
-    std::vector<TensorBase> joined;
-    for (int64_t direction = 0; direction < directions(); ++direction) {
-      int64_t at = layer * directions() + direction;
-      std::vector<Tensor> own;
-      for (const Tensor& s : state) own.push_back(s[at]);
-      std::vector<TensorBase> outs =
-          scan(data, static_cast<size_t>(at) * per_direction, direction == 1, own);
-      joined.push_back(op::stack(outs));
-      for (size_t i = 0; i < own.size(); ++i) finals[i].push_back(own[i]);
-    }
-    data = Tensor(joined.size() == 1 ? joined[0] : op::cat(joined, -1));
-  }
+  const int64_t each = 2 + (options.bias ? 2 : 0) + (options.proj_size > 0 ? 1 : 0);
+  std::vector<TensorBase> weights;
+  for (int64_t i = 0; i < options.num_layers * directions() * each; ++i)
+    weights.push_back(parameter_at(static_cast<size_t>(i)));
+  rnn::Result r = rnn::run({mode, options.bias, options.num_layers, options.dropout, is_training(),
+                            options.bidirectional, weights},
+                           data, {state.begin(), state.end()}, {});
+  data = Tensor(r.out);
   if (options.batch_first) data = data.transpose(0, 1);
   std::vector<Tensor> last;
-  for (const std::vector<TensorBase>& states : finals) {
-    last.emplace_back(op::stack(states));
+  for (const TensorBase& s : r.state) {
+    last.emplace_back(s);
     if (!batched) last.back() = last.back().squeeze(1);
   }
   return {batched ? data : data.squeeze(batch_dim), std::move(last)};
@@ -253,10 +208,13 @@ std::vector<Tensor> RNNCellBase::run(const Tensor& input, std::vector<Tensor> st
       if (!batched) s = s.unsqueeze(0);
     }
   }
-  step(mode, linear(x, parameter_at(0), parameter_at(2)), state, parameter_at(1), parameter_at(3),
-       Tensor());
-  if (!batched)
-    for (Tensor& s : state) s = s.squeeze(0);
+  std::vector<TensorBase> next(state.begin(), state.end());
+  rnn::step(mode, linear(x, parameter_at(0), parameter_at(2)), next,
+            {TensorBase(), parameter_at(1), TensorBase(), parameter_at(3), TensorBase()});
+  for (size_t i = 0; i < state.size(); ++i) {
+    state[i] = Tensor(next[i]);
+    if (!batched) state[i] = state[i].squeeze(0);
+  }
   return state;
 }
 

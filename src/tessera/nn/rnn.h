@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "tessera/nn/module.h"
+#include "tessera/ops/rnn/cudnn_call.h"
 
 namespace tessera::nn {
 
@@ -46,7 +47,7 @@ struct LSTMState {
 // Parameters and checks; a subclass chooses the step.
 class RNNBase : public Module {
  public:
-  enum class Mode : uint8_t { kTanh, kReLU, kLSTM, kGRU };
+  using Mode = rnn::Mode;
 
   void reset_parameters();
   std::string extra_repr() const override;
@@ -64,9 +65,6 @@ class RNNBase : public Module {
   void check(const Tensor& input, const std::vector<Tensor>& state) const;
   int64_t directions() const { return options.bidirectional ? 2 : 1; }
   int64_t out_size() const { return options.proj_size > 0 ? options.proj_size : hidden_size; }
-  // One direction of one layer: outputs by moments, and the last state.
-  std::vector<TensorBase> scan(const Tensor& x, size_t first_weight, bool reverse,
-                               std::vector<Tensor>& state);
 };
 
 // h = tanh(W x + U h + b), or with relu.

@@ -1,18 +1,13 @@
 // Stands in for libcudnn: the graph API of one convolution, computed one element after another.
 // Engine 0 uses tensor cores and is not deterministic, engine 1 is neither, engine 2 cannot be
 // built: so that choosing among them is seen.
-#include <cudnn_graph.h>
-
-#include <cstring>
 #include <functional>
 #include <map>
 #include <vector>
 
-extern "C" int emulator_enqueue(void* stream, std::function<int()>* work);
+#include "cudnn_shared.h"
 
-struct cudnnContext {
-  cudaStream_t stream = nullptr;
-};
+extern "C" int emulator_enqueue(void* stream, std::function<int()>* work);
 
 namespace emulator {
 namespace {
@@ -140,32 +135,6 @@ cudnnStatus_t finalized(Descriptor& d) {
 }
 
 // ---- computing ---------------------------------------------------------------------------------
-
-struct Bf16 {
-  uint16_t bits;
-};
-template <class A, class T>
-A load(const T* p) {
-  if constexpr (std::is_same_v<T, Bf16>) {
-    uint32_t bits = uint32_t{p->bits} << 16;
-    float f;
-    std::memcpy(&f, &bits, 4);
-    return f;
-  } else {
-    return static_cast<A>(*p);
-  }
-}
-template <class A, class T>
-void store(T* p, A a) {
-  if constexpr (std::is_same_v<T, Bf16>) {
-    uint32_t x;
-    std::memcpy(&x, &a, 4);
-    p->bits =
-        a != a ? uint16_t{0x7fc0} : static_cast<uint16_t>((x + 0x7fffu + (x >> 16 & 1u)) >> 16);
-  } else {
-    *p = static_cast<T>(a);
-  }
-}
 
 struct Problem {
   int kind;  // 0 forward, 1 data, 2 filter

@@ -7,7 +7,6 @@ import warnings
 import tessera as torch
 
 from .. import init
-from .._rnn_loop import operator
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from .module import Module
@@ -203,7 +202,7 @@ class RNNBase(Module):
         return results[1]
 
     def forward(self, input, hx=None):
-        run = operator(self.mode.lower())
+        run = getattr(torch, self.mode.lower())
         options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         if isinstance(input, PackedSequence):
             data, batch_sizes, sorted_indices, unsorted_indices = input

@@ -5,7 +5,6 @@ import math
 import tessera as torch
 
 from .. import init
-from .._rnn_loop import operator
 from ..parameter import Parameter
 from .module import Module
 
@@ -55,7 +54,9 @@ class RNNCellBase(Module):
         )
 
     def _step(self, name, input, hx):
-        return operator(name)(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return getattr(torch, name)(
+            input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+        )
 
     def _run(self, name, input, hx):
         """A state of one tensor; a single sample gets a batch dimension for the time."""
