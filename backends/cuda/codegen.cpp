@@ -265,8 +265,7 @@ class GroupText {
   }
 
   void head(bool tile) {
-    if (batch_)
-      out_ += "struct Batch { unsigned long long w[" + num(kMaxParamWords) + "]; };\n";
+    if (batch_) out_ += "struct Batch { unsigned long long w[" + num(kMaxParamWords) + "]; };\n";
     out_ += "extern \"C\" __global__ void __launch_bounds__(" + num(kGroupThreads) + ") " +
             kGroupEntry + "(const __grid_constant__ " + (batch_ ? "Batch b" : "Params p") + ") {\n";
     if (batch_) find_row();
@@ -274,24 +273,23 @@ class GroupText {
       if (plan_.layouts[i] == Layout::kScalar)
         out_ += "  const " + type(i) + " c" + num(i) + " = *" + pointer(i, type(i)) + ";\n";
     if (tile) return;
-    out_ +=
-        "  const I n = (I)p.w[0], nv = n / " + num(plan_.vec) +
-        (batch_ ? ", step = (I)row[1] * blockDim.x, first = (I)(blockIdx.x - (unsigned)row[0])"
-                : ", step = (I)gridDim.x * blockDim.x, first = (I)blockIdx.x") +
-        " * blockDim.x + threadIdx.x;\n";
+    out_ += "  const I n = (I)p.w[0], nv = n / " + num(plan_.vec) +
+            (batch_ ? ", step = (I)row[1] * blockDim.x, first = (I)(blockIdx.x - (unsigned)row[0])"
+                    : ", step = (I)gridDim.x * blockDim.x, first = (I)blockIdx.x") +
+            " * blockDim.x + threadIdx.x;\n";
   }
   // The group that this block is of; its parameters in registers, so that no store makes them be
   // read again.
   void find_row() {
     const std::string size = num(kBatchRow + words_), head = num(kBatchHead);
-    out_ += "  unsigned lo = 0, hi = (unsigned)b.w[0];\n"
-            "  while (hi - lo > 1) { const unsigned m = (lo + hi) / 2; if (blockIdx.x >= "
-            "(unsigned)b.w[" +
-            head + " + m * " + size +
-            "]) lo = m; else hi = m; }\n  const unsigned long long* const row = b.w + " + head +
-            " + lo * " + size +
-            ";\n  Params p;\n  #pragma unroll\n  for (int i = 0; i < " + num(words_) +
-            "; ++i) p.w[i] = row[" + num(kBatchRow) + " + i];\n";
+    out_ +=
+        "  unsigned lo = 0, hi = (unsigned)b.w[0];\n"
+        "  while (hi - lo > 1) { const unsigned m = (lo + hi) / 2; if (blockIdx.x >= "
+        "(unsigned)b.w[" +
+        head + " + m * " + size +
+        "]) lo = m; else hi = m; }\n  const unsigned long long* const row = b.w + " + head +
+        " + lo * " + size + ";\n  Params p;\n  #pragma unroll\n  for (int i = 0; i < " +
+        num(words_) + "; ++i) p.w[i] = row[" + num(kBatchRow) + " + i];\n";
   }
 
   void run_kernel() {

@@ -166,7 +166,8 @@ void OpNode::add_slot(const TensorBase& t, int arg, bool save) {
   slot.arg = arg;
   Edge& edge = next.emplace_back();
   if (!t.defined()) return;
-  const bool by_columns = t.dim() >= 2 && t.strides()[t.dim() - 2] == 1 && t.strides()[t.dim() - 1] > 1;
+  const bool by_columns =
+      t.dim() >= 2 && t.strides()[t.dim() - 2] == 1 && t.strides()[t.dim() - 1] > 1;
   slot.geometry = {t.sizes(), t.dtype(), t.device(), by_columns};
   if (save) slot.saved = SavedTensor(t, false);
   if (is_differentiable(t.dtype())) edge = gradient_edge(t);

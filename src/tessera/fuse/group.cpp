@@ -13,8 +13,7 @@ GroupRunner::Slot& GroupRunner::slot_of(Storage& s) {
   if (s.run != stream_.run_number_) {
     s.run = stream_.run_number_;
     s.slot = static_cast<uint32_t>(slots_.size());
-    slots_.push_back(
-        {nullptr, -1, -1, nullptr, nullptr, false, kNone, -1, kNone, false, -1, -1});
+    slots_.push_back({nullptr, -1, -1, nullptr, nullptr, false, kNone, -1, kNone, false, -1, -1});
   }
   return slots_[s.slot];
 }

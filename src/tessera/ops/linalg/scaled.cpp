@@ -95,8 +95,12 @@ TS_OP({
     .backward =
         [](Backward& b) {
           set_self(b);
-          if (b.wants(1)) b.set(1, scaled(linalg::gradient_of_left(b.grad, b.tensor(2), b.by_columns(1)), b.scalar(4)));
-          if (b.wants(2)) b.set(2, scaled(linalg::gradient_of_right(b.tensor(1), b.grad, b.by_columns(2)), b.scalar(4)));
+          if (b.wants(1))
+            b.set(1, scaled(linalg::gradient_of_left(b.grad, b.tensor(2), b.by_columns(1)),
+                            b.scalar(4)));
+          if (b.wants(2))
+            b.set(2, scaled(linalg::gradient_of_right(b.tensor(1), b.grad, b.by_columns(2)),
+                            b.scalar(4)));
         },
     .autocast = Autocast::kLower,
     .samples = {{"T(2, 3), T(2, 4), T(4, 3)"},
@@ -203,8 +207,12 @@ TS_OP({
     .backward =
         [](Backward& b) {
           set_self(b);
-          if (b.wants(1)) b.set(1, scaled(linalg::gradient_of_left(b.grad, b.tensor(2), b.by_columns(1)), b.scalar(4)));
-          if (b.wants(2)) b.set(2, scaled(linalg::gradient_of_right(b.tensor(1), b.grad, b.by_columns(2)), b.scalar(4)));
+          if (b.wants(1))
+            b.set(1, scaled(linalg::gradient_of_left(b.grad, b.tensor(2), b.by_columns(1)),
+                            b.scalar(4)));
+          if (b.wants(2))
+            b.set(2, scaled(linalg::gradient_of_right(b.tensor(1), b.grad, b.by_columns(2)),
+                            b.scalar(4)));
         },
     .autocast = Autocast::kLower,
     .samples = {{"T(4, 2, 3), T(4, 2, 5), T(4, 5, 3)"},
