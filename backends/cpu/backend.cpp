@@ -10,6 +10,7 @@
 #include <new>
 
 #include "host_cache.h"
+#include "joined.h"
 #include "kernels.h"
 #include "reduce.h"
 #include "thread_pool.h"
@@ -194,6 +195,8 @@ constexpr Backend kBackend = {
     .copy_peer = copy_peer,
     .run_group = group,
     .run_reduce = reduce,
+    .can_join = can_join,
+    .run_joined = run_joined,
     .run_kernel = run_kernel,
     .has_kernel = has_kernel,
     .monitor = monitor,

@@ -31,13 +31,19 @@ void finish(const void* ctx, void* acc, int64_t n, int64_t at, int64_t step, cha
 }  // namespace
 
 Status run_reduce(Exec, const ReduceProgram* program) noexcept {
-  const ReduceProgram& p = *program;
+  return run_reduce(*program, nullptr, nullptr);
+}
+
+Status run_reduce(const ReduceProgram& p, void (*make)(const void*, int64_t, int64_t, void*),
+                  const void* make_ctx) noexcept {
   const ReduceBody::Loops& loops = p.body->loops[g_isa][static_cast<int>(p.cls)];
   if (!loops.run)
     return fail(Code::kUnsupported, "%s(): not implemented for %s", p.body->name,
                 dtype_name(p.out_dtype));
   Finish ctx{p, loops, p.reduced_numel};
   return run_reduction({.in = p.in,
+                        .make = make,
+                        .make_ctx = make_ctx,
                         .in_dtype = p.in_dtype,
                         .cls = p.cls,
                         .kept_ndim = p.kept_ndim,

@@ -285,6 +285,15 @@ struct Reducer {
 
   void row_leaf(int64_t offset, int64_t n, int64_t leaf, void* acc, char* tiles) const {
     const int64_t count = leaf_count(leaf);
+    if (p.make) {
+      const int64_t at = offset + leaf % leaves_per_run * loops::kReduceBlock;
+      if (along_stride == count)
+        p.make(p.make_ctx, at, count * n, tiles);
+      else
+        for (int64_t c = 0; c < n; ++c)
+          p.make(p.make_ctx, at + c * along_stride, count, tiles + c * count * item);
+      return loops.run(acc, to_registers(tiles, count * n, 0, tiles), count, n, count);
+    }
     if (run > 0) {
       const char* at = address(offset + reduced.offset(leaf / leaves_per_run, reduced.n - 1) +
                                leaf % leaves_per_run * loops::kReduceBlock);
@@ -311,7 +320,7 @@ struct Reducer {
     return std::min({left, size - leaf % size, kLeavesAtOnce});
   }
   bool batches() const {
-    return !columns && width == 1 && ready() && leaves_per_run == 1 && run > 0 &&
+    return !columns && !p.make && width == 1 && ready() && leaves_per_run == 1 && run > 0 &&
            run <= kShortRun && reduced.n > 1;
   }
   void several_leaves(int64_t offset, int64_t leaf, int64_t count, void* acc) const {
@@ -476,6 +485,9 @@ void store_results(void* out, DType dtype, const void* from, int64_t n, int64_t 
   for (int64_t i = 0; i < n; ++i)
     store(to + i * step * item, static_cast<const char*>(from) + i * reg, 1);
 }
+
+// By rows, of one run each: see Reducer.
+bool can_make(int64_t rows, int64_t n) { return n > kFewReduced || (rows == 1 && n > 1); }
 
 Status run_reduction(const Reduction& reduction, const char* name) noexcept {
   for (int d = 0; d < reduction.kept_ndim; ++d)

@@ -7,6 +7,9 @@ namespace tessera::cpu {
 
 struct Reduction {
   const void* in;
+  // Instead of `in`: makes n elements, from number `first` on, of an operand that would be dense.
+  void (*make)(const void* ctx, int64_t first, int64_t n, void* to) = nullptr;
+  const void* make_ctx = nullptr;
   DType in_dtype;
   RegClass cls;   // elements are converted to it before the loops see them
   int kept_ndim;  // row-major
@@ -29,6 +32,9 @@ struct Reduction {
 
 // n registers to results number at, at + step, ... of a dense output.
 void store_results(void* out, DType dtype, const void* from, int64_t n, int64_t at, int64_t step);
+
+// Whether a reduction of each of `rows` rows of n dense elements can have them made.
+bool can_make(int64_t rows, int64_t n);
 
 Status run_reduction(const Reduction& reduction, const char* name) noexcept;
 

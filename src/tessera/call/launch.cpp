@@ -2,6 +2,7 @@
 #include "tessera/base/blocking.h"
 #include "tessera/call/mismatch.h"
 #include "tessera/driver/current.h"
+#include "tessera/fuse/rows.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/ops/call.h"
 
@@ -91,70 +92,83 @@ Dims reduced_dims(const Call& call, int arg, int ndim) {
   return dims;
 }
 
+namespace {
+
+// May a kernel on these wait? Its results are fresh; what has left us is read at once.
+bool may_wait(Device device, std::span<const TensorBase> inputs) {
+  if (device.is_meta() || fuse::mode() == fuse::Mode::kOff) return false;
+  if (inputs[0].numel() == 0) return false;
+  for (const TensorBase& t : inputs)
+    if (t.storage().exposed.load(std::memory_order_relaxed)) return false;
+  return true;
+}
+
+}  // namespace
+
+void launch_later(const char* kernel, std::span<const TensorBase> outputs,
+                  std::span<const TensorBase> inputs, std::span<const int64_t> ints,
+                  std::span<const double> doubles, const Rows& rows) {
+  const Device device = outputs[0].device();
+  bool together = true;
+  for (std::span<const TensorBase> list : {outputs, inputs})
+    for (const TensorBase& t : list) together &= t.device() == device;
+  if (together && may_wait(device, inputs)) {
+    fuse::stream_of(device).record(
+        {kernel, nullptr, false, outputs, inputs, ints, doubles, rows});
+    return;
+  }
+  if (device.is_meta()) return;
+  // As rows, in two dimensions.
+  std::vector<TensorBase> as_rows;
+  auto flat = [&](const TensorBase& t) {
+    const Dims sizes{rows.rows, t.numel() / rows.rows};
+    return alias(t, sizes, contiguous_strides(sizes), t.storage_offset());
+  };
+  for (const TensorBase& t : outputs) {
+    allocate(t.storage());
+    as_rows.push_back(flat(t));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    as_rows.push_back((rows.whole >> i & 1) != 0 ? flat(inputs[i]) : inputs[i]);
+  const std::span all(as_rows);
+  launch(kernel, all.first(outputs.size()), all.subspan(outputs.size()), ints, doubles);
+}
+
 TensorBase reduce(const ReduceBody& body, const TensorBase& in, const Dims& dims, bool keepdim,
                   DType out_dtype) {
-  Dims kept_sizes, kept_strides, reduced_sizes, reduced_strides, shape;
+  Dims shape;
   size_t next = 0;
-  for (int d = 0; d < in.dim(); ++d) {
-    if (next < dims.size() && dims[next] == d) {
-      reduced_sizes.push_back(in.sizes()[d]);
-      reduced_strides.push_back(in.strides()[d]);
-      if (keepdim) shape.push_back(1);
-      ++next;
-    } else {
-      kept_sizes.push_back(in.sizes()[d]);
-      kept_strides.push_back(in.strides()[d]);
-      shape.push_back(in.sizes()[d]);
-    }
-  }
-  auto merge = [](Dims& sizes, Dims& strides) {
-    size_t n = 0;
-    for (size_t d = 0; d < sizes.size(); ++d) {
-      if (sizes[d] == 1) continue;
-      if (n > 0 && strides[n - 1] == strides[d] * sizes[d]) {
-        sizes[n - 1] *= sizes[d];
-        strides[n - 1] = strides[d];
-      } else {
-        sizes[n] = sizes[d];
-        strides[n] = strides[d];
-        ++n;
-      }
-    }
-    sizes.resize(n);
-    strides.resize(n);
-  };
   int64_t kept = 1, reduced = 1;
-  for (int64_t n : kept_sizes) kept *= n;
-  for (int64_t n : reduced_sizes) reduced *= n;
-  merge(kept_sizes, kept_strides);
-  merge(reduced_sizes, reduced_strides);
-
-  TensorBase out = new_empty(shape, out_dtype, in.device());
-  if (out.numel() == 0 || out.device().is_meta()) return out;
+  for (int d = 0; d < in.dim(); ++d) {
+    const bool goes = next < dims.size() && dims[next] == d;
+    next += goes;
+    (goes ? reduced : kept) *= in.sizes()[d];
+    if (!goes || keepdim) shape.push_back(goes ? 1 : in.sizes()[d]);
+  }
+  TensorBase out = new_unallocated(shape, out_dtype, in.device());
+  if (out.device().is_meta()) return out;
+  constexpr int kMostDims = 8;  // of what surely finds a kernel
+  if (out.numel() > 0 && in.dim() <= kMostDims && may_wait(in.device(), {&in, 1})) {
+    // Of the last dimensions: of each row.
+    const bool last = dims.empty() || dims[0] == in.dim() - static_cast<int64_t>(dims.size());
+    Rows rows{0, 0, last ? kept : 0, reduced, -1};
+    fuse::stream_of(in.device())
+        .record({body.name, &body, keepdim, {&out, 1}, {&in, 1}, dims.span(), {}, rows});
+    return out;
+  }
+  allocate(out.storage());
+  if (out.numel() == 0) return out;
   fuse::ensure_readable(in);
-  RegClass cls = reg_class(out_dtype);
-  if (cls == RegClass::kB8 && !body.loops[0][static_cast<int>(cls)].run) cls = RegClass::kI64;
-  ReduceProgram program{&body,
-                        cls,
-                        kept_sizes.ndim(),
-                        kept_sizes.data(),
-                        reduced_sizes.ndim(),
-                        reduced_sizes.data(),
-                        kept,
-                        reduced,
-                        in.numel() ? in.raw() : nullptr,
-                        in.dtype(),
-                        kept_strides.data(),
-                        reduced_strides.data(),
-                        out.raw(),
-                        out_dtype};
+  fuse::Reduction reduction(body, in.dtype(), in.sizes(), in.strides(), dims.span(), out_dtype);
+  reduction.program.in = in.numel() ? in.raw() : nullptr;
+  reduction.program.out = out.raw();
   Exec exec = exec_for(in.device());
   Status status;
   if (in.numel() < kLongWork) {
-    status = backend_of(in.device()).run_reduce(exec, &program);
+    status = backend_of(in.device()).run_reduce(exec, &reduction.program);
   } else {
     BlockingScope scope;
-    status = backend_of(in.device()).run_reduce(exec, &program);
+    status = backend_of(in.device()).run_reduce(exec, &reduction.program);
   }
   check(status, body.name);
   return out;

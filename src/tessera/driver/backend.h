@@ -149,6 +149,9 @@ struct Backend {
   // has run if one of them cannot be run as it is. Null: one after the other by run_group.
   Status (*run_groups)(Exec exec, const GroupProgram* const* programs, int count);
   Status (*run_reduce)(Exec exec, const ReduceProgram* program);
+  // Whether this kernel takes such company; null: none does.
+  bool (*can_join)(const JoinedProgram* program);
+  Status (*run_joined)(Exec exec, const JoinedProgram* program);
   // `name` is the operator's. kUnsupported if there is no such kernel.
   Status (*run_kernel)(Exec exec, const char* name, const KernelArgs* args);
   bool (*has_kernel)(const char* name);

@@ -147,6 +147,18 @@ struct KernelTensor {
   int64_t numel;
 };
 
+// Where pointwise work may join a kernel: of input `in` and output `out`, row-major and dense, as
+// `rows` rows of n elements, or of a reduction to one result a row. Each row of the outputs depends
+// on the same row of the input alone, and their sizes are `rows` or all of it.
+// A kernel is then given them in two dimensions, and outputs of one element a row as rows x 1.
+struct Rows {
+  int in = 0, out = 0;
+  int64_t rows = 0;  // 0: nothing may join
+  int64_t n = 0;
+  int rows_at = -1;    // which of the kernel's ints is the number of rows
+  uint32_t whole = 1;  // bits: which inputs are rows x n; the others belong to every row
+};
+
 // Arguments of a named kernel: outputs first written, inputs read. Outputs and workspace are
 // allocated by the caller.
 struct KernelArgs {
@@ -158,6 +170,19 @@ struct KernelArgs {
   const int64_t* ints;
   int num_doubles;
   const double* doubles;
+};
+
+// A kernel over rows (or a reduction of each row) with pointwise work before and after it.
+struct JoinedProgram {
+  const char* kernel;
+  const KernelArgs* args;       // null for a reduction
+  const ReduceProgram* reduce;  // ... else null
+  Rows rows;
+  // Of two dimensions, rows and n (after a reduction: rows and 1); null where there is none.
+  // `before` has one output, which is the kernel's input and has no address; the first input of
+  // `after` is the kernel's output, whose own address is null where it is not stored.
+  const GroupProgram* before;
+  const GroupProgram* after;
 };
 
 }  // namespace tessera

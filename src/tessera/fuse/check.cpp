@@ -92,16 +92,20 @@ Pointwise as_pointwise(const PendingOp& op, const Dims& shape, TensorBase (&sour
 }  // namespace
 
 // The unfused reference: each operator as a group of one, into memory of its own.
-void GroupRunner::check_group(const Group& g, std::vector<TensorBase>& reference) {
+void GroupRunner::check_group(const Group& g, std::vector<TensorBase>& reference,
+                              const TensorBase* joined, const Storage* joined_storage) {
   reference.resize(g.ops.size());
   OnStream scope(stream_.device_, stream_.stream_);
   for (size_t n = 0; n < g.ops.size(); ++n) {
     const PendingOp& op = *g.ops[n];
     if (!op.live) continue;
     TensorBase sources[kMaxSources];
-    for (int k = 0; k < op.num_sources; ++k)
+    for (int k = 0; k < op.num_sources; ++k) {
+      if (op.immediate[k]) continue;
+      if (joined && op.sources[k].storage == joined_storage) sources[k] = *joined;
       for (size_t m = 0; m < n; ++m)
-        if (!op.immediate[k] && g.ops[m]->id == op.sources[k].value) sources[k] = reference[m];
+        if (g.ops[m]->id == op.sources[k].value) sources[k] = reference[m];
+    }
     Pointwise p = as_pointwise(op, *g.shape, sources);
     reference[n] = new_empty(*g.shape, op.out.dtype, stream_.device_);
     run_now(p, reference[n]);
@@ -113,28 +117,28 @@ void GroupRunner::run_one_by_one(const Group& g) {
   OnStream scope(stream_.device_, stream_.stream_);
   for (const PendingOp* op : g.ops) {
     if (!op->live) continue;
-    if (!op->out.storage->data) allocate_on(*op->out.storage, stream_.stream_);
+    allocate_result(op->out, *op);
     TensorBase sources[kMaxSources];
     Pointwise p = as_pointwise(*op, *g.shape, sources);
     run_now(p, tensor_at(op->out, *g.shape));
   }
 }
 
-void compare_stored(Device device, Exec exec, const PendingOp& op, const Dims& shape,
-                    const TensorBase& reference, const std::string& description) {
-  TensorBase fused = tensor_at(op.out, shape);
+void compare_stored(Device device, Exec exec, const Stored& result, const TensorBase& reference,
+                    const std::string& description) {
+  TensorBase fused = tensor_at(result.place, result.shape);
   std::vector<char> got = host_bytes(device, exec, fused);
   std::vector<char> want = host_bytes(device, exec, reference);
   if (got == want) return;
-  size_t item = itemsize(op.out.dtype);
+  size_t item = itemsize(result.place.dtype);
   size_t at = 0;
   while (std::memcmp(&got[at * item], &want[at * item], item) == 0) ++at;
   std::string report =
-      cat("TESSERA_FUSE=check: the fused result differs from the unfused one\nvalue v", op.id,
-          " of ", op.op->name, ", element ", at, ": fused ", hex(&got[at * item], item),
+      cat("TESSERA_FUSE=check: the fused result differs from the unfused one\nvalue v", result.id,
+          " of ", result.name, ", element ", at, ": fused ", hex(&got[at * item], item),
           ", unfused ", hex(&want[at * item], item), "\n", description);
   std::string file =
-      cat("tessera_fuse_mismatch_", static_cast<int64_t>(getpid()), "_", op.id, ".txt");
+      cat("tessera_fuse_mismatch_", static_cast<int64_t>(getpid()), "_", result.id, ".txt");
   std::ofstream(file) << report;
   raise(ErrorKind::kInternal, cat(report, "written to ", file));
 }

@@ -4,9 +4,16 @@
 
 namespace tessera::fuse {
 
+struct Stored {
+  const PendingOperand& place;
+  const Dims& shape;
+  const char* name;  // of the operator
+  int32_t id;
+};
+
 // Compares what a fused group stored with the unfused reference; on a difference writes a
 // reproducer beside the working directory and raises.
-void compare_stored(Device device, Exec exec, const PendingOp& op, const Dims& shape,
-                    const TensorBase& reference, const std::string& description);
+void compare_stored(Device device, Exec exec, const Stored& result, const TensorBase& reference,
+                    const std::string& description);
 
 }  // namespace tessera::fuse

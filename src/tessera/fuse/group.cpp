@@ -22,16 +22,18 @@ GroupRunner::Slot& GroupRunner::slot_of(Storage& s) {
 // for all.
 int GroupRunner::lowest_group(const PendingOp& op) {
   int lowest = 0;
-  for (int k = 0; k < op.num_sources; ++k) {  // reads after writes
-    if (op.immediate[k]) continue;
-    Slot& s = slot_of(*op.sources[k].storage);
-    if (!s.writer) continue;
-    bool in_register = op.sources[k].value == s.writer->id && op.shape == s.writer->shape;
+  op.each_input([&](const PendingOperand& o, const Dims&) {  // reads after writes
+    Slot& s = slot_of(*o.storage);
+    if (!s.writer) return;
+    bool in_register = !op.kernel && !s.writer->kernel && o.value == s.writer->id &&
+                       op.shape == s.writer->shape;
     lowest = std::max(lowest, s.writer->group + !in_register);
-  }
+  });
+  if (op.kernel) return lowest;  // its results are fresh
   Slot& s = slot_of(*op.out.storage);
   if (s.writer) {  // writes after writes, and after reads of the last written value
-    bool same = same_place(op.out, op.shape, s.writer->out, s.writer->shape);
+    bool same =
+        !s.writer->kernel && same_place(op.out, op.shape, s.writer->out, s.writer->shape);
     lowest = std::max({lowest, s.writer->group + !same,
                        s.register_readers >= 0 ? s.register_readers + !same : 0});
   }
@@ -43,41 +45,44 @@ int GroupRunner::lowest_group(const PendingOp& op) {
 }
 
 void GroupRunner::note_in_slots(PendingOp& op) {
-  for (int k = 0; k < op.num_sources; ++k) {
-    if (op.immediate[k]) continue;
-    const PendingOperand& o = op.sources[k];
+  op.each_input([&](const PendingOperand& o, const Dims& shape) {
     Slot& s = slot_of(*o.storage);
-    if (s.writer && o.value == s.writer->id) {
+    // What a kernel reads may not be overwritten in its own group, wherever it lies.
+    s.mixed_places |= op.kernel != nullptr;
+    if (s.writer && o.value == s.writer->id && !op.kernel) {
       s.register_readers = std::max(s.register_readers, op.group);
-      continue;
+      return;
     }
     s.memory_readers = std::max(s.memory_readers, op.group);
     if (!s.memory_place) {
       s.memory_place = &o;
-      s.memory_shape = &op.shape;
-    } else if (!same_place(*s.memory_place, *s.memory_shape, o, op.shape)) {
+      s.memory_shape = &shape;
+    } else if (!same_place(*s.memory_place, *s.memory_shape, o, shape)) {
       s.mixed_places = true;
     }
-  }
-  Slot& s = slot_of(*op.out.storage);
+  });
   // Readers of an older value in other places were waited for by this writer; those in its own
   // place may share its group, so the next writer has to look at them still.
-  s.writer = &op;
+  op.each_output([&](const PendingOperand& o, const Dims&) { slot_of(*o.storage).writer = &op; });
 }
 
 Group& GroupRunner::new_group() {
   if (num_groups_ == groups_.size()) groups_.emplace_back();
-  Group& g = groups_[num_groups_++];
+  Group& g = groups_[num_groups_];
+  g.order = num_groups_++;
   g.ops.clear();
   g.inputs.clear();
   g.outputs = 0;
+  g.kernel = nullptr;
+  g.before = g.after = nullptr;
+  g.joined = false;
   return g;
 }
 
 // Is the operand the result of an operator of this group?
 bool GroupRunner::in_register(const PendingOperand& o, int group) const {
   const PendingOp* producer = pending_producer(o);
-  return producer && producer->selected && producer->group == group;
+  return producer && producer->selected && producer->group == group && !producer->kernel;
 }
 
 namespace {
@@ -92,7 +97,7 @@ size_t find_input(const Group& g, const PendingOperand& o) {
 }  // namespace
 
 bool GroupRunner::joins(const Group& g, size_t index, const PendingOp& op) const {
-  if (g.numel != op.numel || !(*g.shape == op.shape)) return false;
+  if (g.kernel || g.numel != op.numel || !(*g.shape == op.shape)) return false;
   if (g.ops.size() >= static_cast<size_t>(kOpCap)) return false;
   size_t operands = g.inputs.size() + static_cast<size_t>(g.outputs) + 1;
   // What has nothing in common is a group of its own: groups alike then run in one launch, as the
@@ -108,11 +113,15 @@ bool GroupRunner::joins(const Group& g, size_t index, const PendingOp& op) const
   return shares && operands <= static_cast<size_t>(kOperandCap);
 }
 
-void GroupRunner::add_to(Group& g, PendingOp& op) {
+void GroupRunner::add_inputs(Group& g, const PendingOp& op) {
   for (int k = 0; k < op.num_sources; ++k) {
     if (op.immediate[k] || in_register(op.sources[k], op.group)) continue;
     if (find_input(g, op.sources[k]) == g.inputs.size()) g.inputs.push_back(&op.sources[k]);
   }
+}
+
+void GroupRunner::add_to(Group& g, PendingOp& op) {
+  add_inputs(g, op);
   g.outputs += op.out.storage->owned_outside();
   g.ops.push_back(&op);
 }
@@ -121,6 +130,15 @@ void GroupRunner::form_groups() {
   for (PendingOp* op : stream_.ops_) {
     if (!op->selected) continue;
     op->group = -1;
+    if (op->kernel) {
+      lowest_group(*op);  // makes the slots
+      op->group = static_cast<int>(num_groups_);
+      Group& made = new_group();
+      made.kernel = op;
+      made.ops.push_back(op);
+      note_in_slots(*op);
+      continue;
+    }
     size_t g = static_cast<size_t>(lowest_group(*op));
     while (g < num_groups_ && !joins(groups_[g], g, *op)) ++g;
     if (g >= num_groups_) {
@@ -135,21 +153,48 @@ void GroupRunner::form_groups() {
   }
 }
 
+void GroupRunner::touch(Storage& storage, int group) {
+  Slot& s = slot_of(storage);
+  s.first_touch = std::min(s.first_touch, group);
+  s.last_touch = std::max(s.last_touch, group);
+}
+
+// All its results or none.
+void GroupRunner::decide_kernel(PendingOp& op) {
+  op.each_output([&](const PendingOperand& o, const Dims&) {
+    const Slot& s = slot_of(*o.storage);
+    op.live |= o.storage->owned_outside() || s.touched_by_pending || s.last_touch >= 0;
+  });
+  op.store = op.live;
+  op.each_output([&](const PendingOperand& o, const Dims&) {
+    Slot& s = slot_of(*o.storage);
+    s.first_writer = std::min(s.first_writer, op.group);
+    if (op.live) touch(*o.storage, op.group);
+  });
+  if (!op.live) return;
+  op.each_input([&](const PendingOperand& o, const Dims&) {
+    touch(*o.storage, op.group);
+    PendingOp* w = pending_producer(o);
+    if (w && w->selected) w->live = true;
+  });
+}
+
 // A result goes to memory iff it is its group's last word on the storage and somebody looks there
 // later: an owner outside, another group, or an operator that stays pending. Backwards in program
 // order, so that every user of a value is decided before it.
 void GroupRunner::decide_stores() {
-  auto touch = [this](Storage& storage, int group) {
-    Slot& s = slot_of(storage);
-    s.first_touch = std::min(s.first_touch, group);
-    s.last_touch = std::max(s.last_touch, group);
-  };
   for (size_t i = stream_.ops_.size(); i-- > 0;) {
     PendingOp& op = *stream_.ops_[i];
     if (!op.selected) {
-      slot_of(*op.out.storage).touched_by_pending = true;
-      for (int k = 0; k < op.num_sources; ++k)
-        if (!op.immediate[k]) slot_of(*op.sources[k].storage).touched_by_pending = true;
+      auto wait = [this](const PendingOperand& o, const Dims&) {
+        slot_of(*o.storage).touched_by_pending = true;
+      };
+      op.each_output(wait);
+      op.each_input(wait);
+      continue;
+    }
+    if (op.kernel) {
+      decide_kernel(op);
       continue;
     }
     Slot& s = slot_of(*op.out.storage);
@@ -173,26 +218,42 @@ void GroupRunner::decide_stores() {
 // See Note [Levels]. In order of groups, which is one that respects every edge.
 void GroupRunner::find_levels() {
   order_.clear();
-  for (size_t n = 0; n < num_groups_; ++n) {
-    Group& g = groups_[n];
-    g.level = g.live = 0;
+  auto each_part = [](Group& g, auto f) {
+    if (g.before) f(*g.before);
+    f(g);
+    if (g.after) f(*g.after);
+  };
+  auto each_place = [](Group& g, auto read, auto written) {
+    for (const PendingOperand* o : g.inputs) read(*o->storage);
     for (PendingOp* op : g.ops) {
       if (!op->live) continue;
-      ++g.live;
-      const Slot& to = slot_of(*op->out.storage);
-      g.level = std::max({g.level, to.read_level + 1, to.write_level + 1});
+      if (op->kernel) op->each_input([&](const PendingOperand& o, const Dims&) { read(*o.storage); });
+      op->each_output([&](const PendingOperand& o, const Dims&) { written(*o.storage); });
     }
-    for (const PendingOperand* o : g.inputs)
-      g.level = std::max(g.level, slot_of(*o->storage).write_level + 1);
-    if (g.live == 0) continue;
-    for (const PendingOperand* o : g.inputs) {
-      Slot& from = slot_of(*o->storage);
-      from.read_level = std::max(from.read_level, g.level);
-    }
-    for (PendingOp* op : g.ops) {
-      Slot& to = slot_of(*op->out.storage);
-      if (op->live) to.write_level = std::max(to.write_level, g.level);
-    }
+  };
+  for (size_t n = 0; n < num_groups_; ++n) {
+    Group& g = groups_[n];
+    g.live = 0;
+    for (PendingOp* op : g.ops) g.live += op->live;
+  }
+  for (size_t n = 0; n < num_groups_; ++n) {
+    Group& g = groups_[n];
+    if (g.live == 0 || g.joined) continue;
+    int level = 0;
+    each_part(g, [&](Group& part) {
+      each_place(
+          part, [&](Storage& s) { level = std::max(level, slot_of(s).write_level + 1); },
+          [&](Storage& s) {
+            level = std::max({level, slot_of(s).read_level + 1, slot_of(s).write_level + 1});
+          });
+    });
+    each_part(g, [&](Group& part) {
+      each_place(
+          part,
+          [&](Storage& s) { slot_of(s).read_level = std::max(slot_of(s).read_level, level); },
+          [&](Storage& s) { slot_of(s).write_level = std::max(slot_of(s).write_level, level); });
+    });
+    g.level = level;
     order_.push_back(&g);
   }
   std::stable_sort(order_.begin(), order_.end(),
@@ -206,6 +267,7 @@ void GroupRunner::run() {
   for (PendingOp* op : stream_.ops_) op->live = op->store = false;
   form_groups();
   decide_stores();
+  join_kernels();
   find_levels();
   stream_.last_run_.clear();
   for (size_t begin = 0; begin < order_.size();) {
@@ -214,10 +276,9 @@ void GroupRunner::run() {
     run_level({order_.data() + begin, end - begin});
     begin = end;
   }
-  Stats& stats = stream_.stats_;
   for (size_t n = 0; n < num_groups_; ++n) {
     const Group& g = groups_[n];
-    stats.dropped += static_cast<int64_t>(g.ops.size()) - g.live;
+    stream_.stats_.dropped += static_cast<int64_t>(g.ops.size()) - g.live;
     for (PendingOp* op : g.ops) op->done = true;
   }
 }

@@ -5,14 +5,16 @@
 #include "tessera/driver/current.h"
 #include "tessera/fuse/check.h"
 #include "tessera/fuse/group.h"
+#include "tessera/fuse/rows.h"
 
 namespace tessera::fuse {
 
-namespace {
-
 char* address_of(const PendingOperand& o) {
+  if (!o.storage->data) return nullptr;
   return static_cast<char*>(o.storage->data) + o.offset * static_cast<int64_t>(itemsize(o.dtype));
 }
+
+namespace {
 
 // Effective strides of an operand over the group's shape.
 void set_strides(Dims& to, const PendingOperand& o, const Dims& shape) {
@@ -49,21 +51,42 @@ size_t leading_operand(std::span<const Dims> strides, std::span<const size_t> it
   return best;
 }
 
-// Memory that is not there any more, with the line that wanted it.
-void allocate_result(PendingOp& op, StreamHandle stream) {
-  SourceRef::Deferred scope(op.source);
+}  // namespace
+
+// Out of memory is told with the line that wanted it.
+void GroupRunner::allocate_result(const PendingOperand& o, const PendingOp& of) {
+  if (o.storage->data) return;
+  SourceRef::Deferred scope(of.source);
   try {
-    allocate_on(*op.out.storage, stream);
+    allocate_on(*o.storage, stream_.stream_);
   } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kOutOfMemory || !op.source) throw;
-    raise(ErrorKind::kOutOfMemory, cat(e.what(), "\nThe memory was for the result of ", op.op->name,
-                                       ", deferred at ", op.source.text(), "."));
+    if (e.kind() != ErrorKind::kOutOfMemory || !of.source) throw;
+    raise(ErrorKind::kOutOfMemory, cat(e.what(), "\nThe memory was for the result of ", of.name(),
+                                       ", deferred at ", of.source.text(), "."));
   }
+}
+
+namespace {
+
+void set_program(Group& g) {
+  Lowered& to = g.lowered;
+  to.program = {to.sizes.ndim(),
+                to.sizes.data(),
+                g.numel,
+                static_cast<int>(to.in.size()),
+                to.in.data(),
+                to.program.num_instrs,
+                to.instrs.data(),
+                static_cast<int>(to.out.size()),
+                to.out.data(),
+                to.program.num_immediates,
+                to.immediates.data(),
+                to.immediate_cls.data()};
 }
 
 }  // namespace
 
-void GroupRunner::lower(Group& g) {
+void GroupRunner::lower(Group& g, bool with_memory) {
   Lowered& to = g.lowered;
   const size_t n = g.ops.size();
   if (to.instrs.size() < n * kMaxInstrsPerOp) {
@@ -98,16 +121,15 @@ void GroupRunner::lower(Group& g) {
                               op->num_sources, op->scalars, op->num_scalars);
     if (!op->store) continue;
     // Memory for the results first: if that fails, nothing has run.
-    if (!op->out.storage->data) allocate_result(*op, stream_.stream_);
+    if (with_memory) allocate_result(op->out, *op);
     to.stored.push_back(op);
   }
   to.program.num_instrs = builder.num_instrs;
   to.program.num_immediates = builder.num_immediates;
-  lay_out(g);
 }
 
 // Addresses, sizes and strides.
-void GroupRunner::lay_out(Group& g) {
+void GroupRunner::place(Group& g) {
   Lowered& to = g.lowered;
   to.in.resize(g.inputs.size());
   to.out.resize(to.stored.size());
@@ -141,18 +163,28 @@ void GroupRunner::lay_out(Group& g) {
     for (size_t k = 0; k < stored; ++k) to.out[k].to.strides = to.strides[k].data();
     for (size_t k = 0; k < g.inputs.size(); ++k) to.in[k].strides = to.strides[stored + k].data();
   }
-  to.program = {to.sizes.ndim(),
-                to.sizes.data(),
-                g.numel,
-                static_cast<int>(to.in.size()),
-                to.in.data(),
-                to.program.num_instrs,
-                to.instrs.data(),
-                static_cast<int>(to.out.size()),
-                to.out.data(),
-                to.program.num_immediates,
-                to.immediates.data(),
-                to.immediate_cls.data()};
+  set_program(g);
+}
+
+// The same for one that joins a kernel: in two dimensions, rows and n.
+void GroupRunner::place_rows(Group& g, const Rows& rows) {
+  Lowered& to = g.lowered;
+  const size_t stored = to.stored.size(), count = stored + g.inputs.size();
+  to.in.resize(g.inputs.size());
+  to.out.resize(stored);
+  to.sizes = Dims{rows.rows, rows.n};
+  if (to.strides.size() < count) to.strides.resize(count);
+  for (size_t k = 0; k < count; ++k) {
+    const PendingOperand& o = k < stored ? to.stored[k]->out : *g.inputs[k - stored];
+    to.strides[k].resize(2);
+    row_strides(o, *g.shape, rows.rows, rows.n, &to.strides[k][0], &to.strides[k][1]);
+    const Operand at{address_of(o), o.dtype, to.strides[k].data()};
+    if (k < stored)
+      to.out[k] = {at, to.stored[k]->value};
+    else
+      to.in[k - stored] = at;
+  }
+  set_program(g);
 }
 
 // Groups that may run in any order. What has its memory runs also where another has not.
@@ -162,14 +194,18 @@ void GroupRunner::run_level(std::span<Group* const> groups) {
     for (; ready < groups.size(); ++ready) {
       Group& g = *groups[ready];
       g.reference.clear();
+      if (g.kernel) continue;
       if (mode() == Mode::kCheck && g.ops.size() > 1) check_group(g, g.reference);
-      lower(g);
+      lower(g, true);
+      place(g);
     }
   } catch (...) {
     run_lowered(groups.first(ready));
     throw;
   }
   run_lowered(groups);
+  for (Group* g : groups)
+    if (g->kernel) run_kernel(*g);
 }
 
 void GroupRunner::run_lowered(std::span<Group* const> groups) {
@@ -177,13 +213,15 @@ void GroupRunner::run_lowered(std::span<Group* const> groups) {
   const Exec exec = device.is_cpu() ? Exec{0, nullptr} : Exec{device.index, stream_.stream_};
   const Backend& backend = backend_of(device);
   Status status{Code::kUnsupported, nullptr};
-  if (groups.size() > 1 && backend.run_groups) {
-    programs_.clear();
-    for (Group* g : groups) programs_.push_back(&g->lowered.program);
-    status = backend.run_groups(exec, programs_.data(), static_cast<int>(groups.size()));
+  programs_.clear();
+  for (Group* g : groups)
+    if (!g->kernel) programs_.push_back(&g->lowered.program);
+  if (programs_.size() > 1 && backend.run_groups) {
+    status = backend.run_groups(exec, programs_.data(), static_cast<int>(programs_.size()));
     if (status.code != Code::kUnsupported) check(status, "fused groups");
   }
   for (Group* g : groups) {
+    if (g->kernel) continue;
     if (!status.ok()) {
       Status one = backend.run_group(exec, &g->lowered.program);
       if (one.code == Code::kUnsupported && g->ops.size() > 1)
@@ -198,24 +236,38 @@ void GroupRunner::run_lowered(std::span<Group* const> groups) {
     stats.largest_group = std::max<int64_t>(stats.largest_group, g->live);
   }
   for (Group* g : groups) {
+    if (g->kernel) continue;
     explain(*g);
     if (g->reference.empty()) continue;
-    for (size_t k = 0; k < g->ops.size(); ++k)
-      if (g->ops[k]->store)
-        compare_stored(device, exec, *g->ops[k], *g->shape, g->reference[k],
+    for (size_t k = 0; k < g->ops.size(); ++k) {
+      const PendingOp& op = *g->ops[k];
+      if (op.store)
+        compare_stored(device, exec, {op.out, *g->shape, op.name(), op.id}, g->reference[k],
                        stream_.last_run_text());
+    }
     g->reference.clear();
   }
 }
 
-void GroupRunner::explain(const Group& g) {
-  bool opens = true;
+void GroupRunner::explain(const Group& g, bool opens) {
   for (PendingOp* op : g.ops) {
     if (!op->live) continue;
-    Stream::Line line{op->op,    op->id, {},      op->num_sources,      op->out.dtype,
-                      op->store, opens,  g.numel, std::move(op->source)};
-    for (int k = 0; k < op->num_sources; ++k)
-      line.sources[k] = op->immediate[k] ? -2 : op->sources[k].value;
+    Stream::Line line{op->name(), op->id, {}, 0, op->out.dtype, op->store, opens, g.numel,
+                      std::move(op->source)};
+    if (op->kernel) {
+      const PendingKernel& k = *op->kernel;
+      line.dtype = k.outputs[0].dtype;
+      line.numel = 1;
+      for (int64_t n : k.inputs[static_cast<size_t>(k.rows.in)].shape) line.numel *= n;
+      for (const PendingOperand& o : k.inputs)
+        if (line.num_sources < kMaxSources) line.sources[line.num_sources++] = o.value;
+      line.stored = k.outputs[static_cast<size_t>(k.rows.out)].storage->data != nullptr;
+    } else {
+      line.num_sources = op->num_sources;
+      line.stored &= op->out.storage->data != nullptr;
+      for (int k = 0; k < op->num_sources; ++k)
+        line.sources[k] = op->immediate[k] ? -2 : op->sources[k].value;
+    }
     stream_.last_run_.push_back(std::move(line));
     opens = false;
   }

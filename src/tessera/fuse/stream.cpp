@@ -56,14 +56,15 @@ void Stream::add_operand(PendingOperand& o, const TensorBase& t, const Dims& sha
   if (is_write) {
     ++s->pending_writes;
   } else if (auto* w = static_cast<PendingOp*>(s->writer)) {
-    if (same_place(o, shape, w->out, w->shape)) {
+    w->each_output([&](const PendingOperand& made, const Dims& made_shape) {
+      if (!same_place(o, shape, made, made_shape)) return;
       o.producer = w;
       o.value = w->id;
-    }
+    });
   }
 }
 
-void Stream::drop_operand(PendingOperand& o, bool is_write) {
+void Stream::drop_operand(const PendingOperand& o, bool is_write) {
   Storage* s = o.storage;
   if (is_write) --s->pending_writes;
   if (--s->pending_refs == 0) {
@@ -83,34 +84,22 @@ void Stream::drop_operand(PendingOperand& o, bool is_write) {
 // Promises alone never are: most intermediate results are dropped before anybody looks, and then
 // take no memory at all. Where all are looked at after all, the run that needs the memory raises,
 // and names the operator and the line it was called on.
-void Stream::record(const Pointwise& p, const TensorBase& out) {
-  Storage& target = out.storage();
-  bool fresh = target.data == nullptr && target.charged == 0 &&
-               target.pending.load(std::memory_order_relaxed) == nullptr;
-  StreamHandle current = device_.is_cpu() ? nullptr : current_stream(device_.index);
-  RegClass cls = compute_class(*p.op, *p.body, p.common);
-  SourceRef source;
-  if (source_lines()) [[unlikely]]
-    source = SourceRef::capture(mode() == Mode::kCheck);
-  if (device_.is_cpu()) {
-    ensure_arrived(target);
-    for (int k = 0; k < p.num_sources; ++k)
-      if (p.sources[k].tensor) ensure_arrived(p.sources[k].tensor->storage());
+//
+// Before the lock is taken for good: another thread may record while this one lets go of memory.
+void Stream::promise(Storage& target) {
+  const size_t bytes = memory::round_charge(target.nbytes);
+  memory::Promise promise = memory::promise(device_.index, bytes);
+  if (promise == memory::Promise::kAfterRun) {
+    run_all(Reason::kMemory);
+    promise = memory::promise(device_.index, bytes);
   }
-  // Before the lock is taken for good: another thread may record while this one lets go of memory.
-  if (fresh && device_.is_cuda()) {
-    // See Note [Promises].
-    const size_t bytes = memory::round_charge(target.nbytes);
-    memory::Promise promise = memory::promise(device_.index, bytes);
-    if (promise == memory::Promise::kAfterRun) {
-      run_all(Reason::kMemory);
-      promise = memory::promise(device_.index, bytes);
-    }
-    if (promise == memory::Promise::kMade)
-      target.charged = bytes;
-    else
-      allocate(target);  // out of memory is raised here, on the caller's line
-  }
+  if (promise == memory::Promise::kMade)
+    target.charged = bytes;
+  else
+    allocate(target);  // out of memory is raised here, on the caller's line
+}
+
+std::unique_lock<std::mutex> Stream::admit(StreamHandle current) {
   std::unique_lock lock(mutex_);
   for (;;) {
     Reason reason = Reason::kCount;
@@ -135,10 +124,47 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   }
   stream_ = current;
   if (ops_.empty() && next_id_ > (1 << 30)) next_id_ = 0;
-  PendingOp& op = *take_slot();
-  op.selected = op.done = false;
-  op.id = next_id_++;
-  op.op = p.op;
+  return lock;
+}
+
+PendingOp& Stream::begin(const Op* op, SourceRef source) {
+  PendingOp& p = *take_slot();
+  p.selected = p.done = false;
+  p.id = next_id_++;
+  p.op = op;
+  p.source = std::move(source);
+  p.kernel.reset();
+  return p;
+}
+
+namespace {
+
+SourceRef called_at() {
+  if (source_lines()) return SourceRef::capture(mode() == Mode::kCheck);
+  return {};
+}
+
+bool is_fresh(const Storage& s) {
+  return s.data == nullptr && s.charged == 0 &&
+         s.pending.load(std::memory_order_relaxed) == nullptr;
+}
+
+}  // namespace
+
+void Stream::record(const Pointwise& p, const TensorBase& out) {
+  Storage& target = out.storage();
+  StreamHandle current = device_.is_cpu() ? nullptr : current_stream(device_.index);
+  RegClass cls = compute_class(*p.op, *p.body, p.common);
+  SourceRef source = called_at();
+  if (device_.is_cpu()) {
+    ensure_arrived(target);
+    for (int k = 0; k < p.num_sources; ++k)
+      if (p.sources[k].tensor) ensure_arrived(p.sources[k].tensor->storage());
+  } else if (is_fresh(target)) {
+    promise(target);
+  }
+  auto lock = admit(current);
+  PendingOp& op = begin(p.op, std::move(source));
   op.body = p.body;
   op.cls = cls;
   op.common = p.common;
@@ -147,7 +173,6 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   op.num_scalars = static_cast<uint8_t>(p.num_scalars);
   op.shape = *p.shape;
   op.numel = out.numel();
-  op.source = std::move(source);
   for (int k = 0; k < p.num_scalars; ++k) op.scalars[k] = p.scalars[k];
   for (int k = 0; k < p.num_sources; ++k) {
     op.immediate[k] = p.sources[k].tensor == nullptr;
@@ -159,6 +184,38 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   }
   add_operand(op.out, out, op.shape, true);
   target.writer = &op;
+  ops_.push_back(&op);
+  ++stats_.recorded;
+}
+
+void Stream::record(KernelCall call) {
+  StreamHandle current = device_.is_cpu() ? nullptr : current_stream(device_.index);
+  SourceRef source = called_at();
+  for (const TensorBase& t : call.inputs)
+    if (device_.is_cpu()) ensure_arrived(t.storage());
+  for (const TensorBase& t : call.outputs)
+    if (device_.is_cuda() && is_fresh(t.storage())) promise(t.storage());
+  auto lock = admit(current);
+  PendingOp& op = begin(nullptr, std::move(source));
+  op.kernel = std::make_unique<PendingKernel>();
+  PendingKernel& k = *op.kernel;
+  k.name = call.name;
+  k.body = call.body;
+  k.keepdim = call.keepdim;
+  k.ints.assign(call.ints.begin(), call.ints.end());
+  k.doubles.assign(call.doubles.begin(), call.doubles.end());
+  k.rows = call.rows;
+  k.inputs.resize(call.inputs.size());
+  k.outputs.resize(call.outputs.size());
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    k.inputs[i].shape = call.inputs[i].sizes();
+    add_operand(k.inputs[i], call.inputs[i], k.inputs[i].shape, false);
+  }
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    k.outputs[i].shape = call.outputs[i].sizes();
+    add_operand(k.outputs[i], call.outputs[i], k.outputs[i].shape, true);
+    call.outputs[i].storage().writer = &op;
+  }
   ops_.push_back(&op);
   ++stats_.recorded;
 }
@@ -203,14 +260,18 @@ void Stream::drop_dead() {
   bool any = false;
   for (size_t i = ops_.size(); i-- > 0;) {
     PendingOp& op = *ops_[i];
-    if (op.out.storage->run != run_number_ && !op.out.storage->owned_outside()) {
+    bool wanted = false;
+    op.each_output([&](const PendingOperand& o, const Dims&) {
+      wanted |= o.storage->run == run_number_ || o.storage->owned_outside();
+    });
+    if (!wanted) {
       op.done = any = true;
       ++stats_.dropped;
       continue;
     }
-    op.out.storage->run = run_number_;
-    for (int k = 0; k < op.num_sources; ++k)
-      if (!op.immediate[k]) op.sources[k].storage->run = run_number_;
+    auto touch = [this](const PendingOperand& o, const Dims&) { o.storage->run = run_number_; };
+    op.each_output(touch);
+    op.each_input(touch);
   }
   if (any) finish();
 }
@@ -240,14 +301,15 @@ void Stream::run_for_locked(Storage& storage, bool for_write, Reason reason) {
   marks(&storage) = for_write ? kRead | kWritten : kRead;
   for (size_t i = ops_.size(); i-- > 0;) {
     PendingOp& op = *ops_[i];
-    bool needed = marks(op.out.storage) != 0;
-    for (int k = 0; k < op.num_sources && !needed; ++k)
-      needed = !op.immediate[k] && (marks(op.sources[k].storage) & kWritten);
+    bool needed = false;
+    op.each_output([&](const PendingOperand& o, const Dims&) { needed |= marks(o.storage) != 0; });
+    op.each_input([&](const PendingOperand& o, const Dims&) {
+      needed |= (marks(o.storage) & kWritten) != 0;
+    });
     op.selected = needed;
     if (!needed) continue;
-    marks(op.out.storage) |= kWritten;
-    for (int k = 0; k < op.num_sources; ++k)
-      if (!op.immediate[k]) marks(op.sources[k].storage) |= kRead;
+    op.each_output([&](const PendingOperand& o, const Dims&) { marks(o.storage) |= kWritten; });
+    op.each_input([&](const PendingOperand& o, const Dims&) { marks(o.storage) |= kRead; });
   }
   run_locked(reason);
 }
@@ -274,11 +336,13 @@ void Stream::finish() {
       ops_[kept++] = op;
       continue;
     }
-    if (op->out.storage->writer == op) op->out.storage->writer = nullptr;
+    op->each_output([op](const PendingOperand& o, const Dims&) {
+      if (o.storage->writer == op) o.storage->writer = nullptr;
+    });
     op->id = -1;
-    drop_operand(op->out, true);
-    for (int k = 0; k < op->num_sources; ++k)
-      if (!op->immediate[k]) drop_operand(op->sources[k], false);
+    op->each_output([this](const PendingOperand& o, const Dims&) { drop_operand(o, true); });
+    op->each_input([this](const PendingOperand& o, const Dims&) { drop_operand(o, false); });
+    op->kernel.reset();
     free_.push_back(op);
   }
   ops_.resize(kept);
@@ -321,7 +385,7 @@ std::string Stream::last_run_text() const {
   std::string text;
   for (const Line& l : last_run_) {
     if (l.opens_group) text += cat("group over ", l.numel, " elements on ", device_, "\n");
-    text += cat("  v", l.id, " = ", l.op->name, "(");
+    text += cat("  v", l.id, " = ", l.name, "(");
     for (int k = 0; k < l.num_sources; ++k) {
       if (k) text += ", ";
       if (l.sources[k] >= 0)

@@ -11,13 +11,14 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tessera/base/source.h"
 #include "tessera/driver/backend.h"
-#include "tessera/fuse/pointwise.h"
+#include "tessera/fuse/pending.h"
 
 namespace tessera::fuse {
 
@@ -50,47 +51,6 @@ inline constexpr int kOperandCap = 32;
 // Bytes that only pending work keeps alive.
 inline constexpr size_t kByteBudget = size_t{256} << 20;
 
-struct PendingOp;
-
-struct PendingOperand {
-  Storage* storage = nullptr;  // holds a reference, counted in pending_refs
-  int64_t offset = 0;
-  DType dtype = DType::kFloat32;
-  // The operator whose result it is, and its id: slots are used again, ids are not.
-  PendingOp* producer = nullptr;
-  int32_t value = -1;
-  bool dense = true;  // row-major over the operator's shape; else strides say
-  Dims strides;
-};
-
-struct PendingOp {
-  // Of the run that is under way.
-  bool selected;
-  bool done;
-  bool live;   // its value is needed
-  bool store;  // ... in memory
-  int group;
-  uint16_t value;  // the instruction that holds its result
-
-  int32_t id;
-  const Op* op;
-  const PointwiseBody* body;
-  RegClass cls;
-  DType common;
-  DType result;
-  uint8_t num_sources;
-  uint8_t num_scalars;
-  bool immediate[kMaxSources];
-  bool wide[kMaxSources];
-  Scalar immediates[kMaxSources];
-  Scalar scalars[kMaxScalars];
-  int64_t numel;
-  Dims shape;
-  PendingOperand out;
-  PendingOperand sources[kMaxSources];
-  SourceRef source;  // where it was called; empty unless source_lines()
-};
-
 struct Stats {
   int64_t recorded = 0;
   int64_t dropped = 0;  // never computed: nobody owned the result any more
@@ -100,10 +60,16 @@ struct Stats {
   std::array<int64_t, static_cast<size_t>(Reason::kCount)> runs{};
 };
 
-// The operator whose result the operand is, as long as that is pending.
-inline PendingOp* pending_producer(const PendingOperand& o) {
-  return o.producer && o.producer->id == o.value ? o.producer : nullptr;
-}
+// A kernel to record; what it is given lives until record returns.
+struct KernelCall {
+  const char* name;
+  const ReduceBody* body = nullptr;  // a reduction over `ints`
+  bool keepdim = false;
+  std::span<const TensorBase> outputs, inputs;
+  std::span<const int64_t> ints;
+  std::span<const double> doubles;
+  Rows rows;
+};
 
 class Stream {
  public:
@@ -112,6 +78,8 @@ class Stream {
 
   // Records `p`, whose result goes to `out` (fresh and without memory, or written in place).
   void record(const Pointwise& p, const TensorBase& out);
+  // Records a kernel, whose results go to `outputs`: fresh and without memory.
+  void record(KernelCall call);
   // Runs what `storage`'s content needs.
   void run_for_read(Storage& storage, Reason reason);
   // Runs everything that reads or writes `storage`, so that it may be written at once.
@@ -137,7 +105,7 @@ class Stream {
 
   // One operator of the last run, for explain().
   struct Line {
-    const Op* op;
+    const char* name;
     int32_t id;
     int32_t sources[kMaxSources];  // ids; -1 a load, -2 a number
     uint8_t num_sources;
@@ -151,8 +119,12 @@ class Stream {
   void run_locked(Reason reason);  // operators whose `selected` is set
   void run_all_locked(Reason reason);
   void run_for_locked(Storage& storage, bool for_write, Reason reason);
+  // Waits until one more may be recorded; see Reason.
+  std::unique_lock<std::mutex> admit(StreamHandle current);
+  PendingOp& begin(const Op* op, SourceRef source);
+  void promise(Storage& target);
   void add_operand(PendingOperand& o, const TensorBase& t, const Dims& shape, bool is_write);
-  void drop_operand(PendingOperand& o, bool is_write);
+  void drop_operand(const PendingOperand& o, bool is_write);
   void drop_dead();
   void finish();
   std::string last_run_text() const;

@@ -115,6 +115,11 @@ bool has_kernel(Device device, const char* kernel);
 void launch(const char* kernel, std::span<const TensorBase> outputs,
             std::span<const TensorBase> inputs, std::span<const int64_t> ints = {},
             std::span<const double> doubles = {});
+// The same for outputs without memory: may wait, and take in pointwise work before and after it.
+// The ints are those of the kernel in two dimensions, see Rows.
+void launch_later(const char* kernel, std::span<const TensorBase> outputs,
+                  std::span<const TensorBase> inputs, std::span<const int64_t> ints,
+                  std::span<const double> doubles, const Rows& rows);
 // What a record with updates_self changes.
 TensorBase target(const Call& call);
 // `source` where it can be read while `target` is written: itself, or a copy where it lies in the

@@ -58,6 +58,17 @@ Outputs forward(const Call& c) {
   const bool centred = c.flag(6);
   const double eps = c.number(7);
   const DType wide = stats_dtype(x.dtype());
+  if (x.numel() > 0 && has_kernel(x.device(), "row_norm") && groups == 1 &&
+      channels * rows == x.numel() && x.is_contiguous()) {
+    TensorBase out[] = {new_unallocated(x.sizes(), x.dtype(), x.device()),
+                        new_unallocated({rows}, wide, x.device()),
+                        new_unallocated({rows}, wide, x.device())};
+    TensorBase none = new_empty({0}, wide, x.device());
+    TensorBase in[] = {x, weight.defined() ? weight : none, bias.defined() ? bias : none};
+    const int64_t ints[] = {rows, groups, channels, centred};
+    launch_later("row_norm", out, in, ints, {&eps, 1}, {0, 0, rows, channels, 0, 1});
+    return std::vector<TensorBase>{out[0], out[1], out[2]};
+  }
   if (x.numel() == 0 || has_kernel(x.device(), "row_norm")) {
     TensorBase out[] = {new_empty(x.sizes(), x.dtype(), x.device()),
                         new_empty({rows}, wide, x.device()), new_empty({rows}, wide, x.device())};

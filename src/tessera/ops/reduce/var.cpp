@@ -91,6 +91,15 @@ Spread spread(const Op& op, const TensorBase& self, const Asked& a) {
   if (has_kernel(self.device(), "var_mean")) {
     Dims shape = self.sizes();
     for (int64_t d : a.dims) shape[static_cast<size_t>(d)] = 1;
+    const int64_t first = self.dim() - static_cast<int64_t>(a.dims.size());
+    if (self.numel() > 0 && self.is_contiguous() && !a.dims.empty() && a.dims[0] == first) {
+      TensorBase out[] = {new_unallocated(shape, self.dtype(), self.device()),
+                          new_unallocated(shape, self.dtype(), self.device())};
+      const int64_t rows = out[0].numel(), last[] = {1};
+      launch_later("var_mean", out, {&self, 1}, last, {&a.correction, 1},
+                   {0, 0, rows, self.numel() / rows});
+      return {without(out[0], a), without(out[1], a)};
+    }
     TensorBase out[] = {new_empty(shape, self.dtype(), self.device()),
                         new_empty(shape, self.dtype(), self.device())};
     if (out[0].numel() > 0 && !self.device().is_meta())

@@ -9,12 +9,24 @@ namespace tessera {
 
 namespace {
 
+// The dimension of a kernel over rows, and the rows.
+constexpr int64_t kLast[] = {1};
+Rows rows_of(const TensorBase& t, uint32_t whole = 1) {
+  const int64_t n = t.size(-1);
+  return {0, 0, t.numel() / n, n, -1, whole};
+}
+
 Outputs along_dim(const Call& c, const char* kernel) {
   const TensorBase& self = c.tensor(0);
   DType dtype = c.dtype(2, self.dtype());
   TS_CHECK_IMPLEMENTED(is_floating(dtype), "\"", c.op.name, "\" not implemented for ", dtype);
   int64_t dim = wrap_dim(c.integer(1), self.dim());
   TensorBase in = self.dtype() == dtype ? self : op::_to_dtype(self, dtype);
+  if (self.dim() > 0 && dim == self.dim() - 1 && in.numel() > 0 && in.is_contiguous()) {
+    TensorBase out = new_unallocated(self.sizes(), dtype, self.device());
+    launch_later(kernel, {&out, 1}, {&in, 1}, kLast, {}, rows_of(in));
+    return out;
+  }
   TensorBase out = new_empty(self.sizes(), dtype, self.device());
   if (out.numel() == 0 || out.device().is_meta()) return out;
   if (self.dim() == 0) {  // a row of one
@@ -37,8 +49,14 @@ bool launch_backward(const Call& c, const char* kernel, TensorBase& out) {
   const TensorBase& grad = c.tensor(0);
   if (!has_kernel(grad.device(), kernel) || grad.dim() == 0) return false;
   int64_t dim = wrap_dim(c.integer(2), grad.dim());
-  out = new_empty(grad.sizes(), grad.dtype(), grad.device());
   TensorBase in[] = {grad, c.tensor(1)};
+  if (dim == grad.dim() - 1 && grad.numel() > 0 && grad.is_contiguous() && in[1].is_contiguous() &&
+      in[1].sizes() == grad.sizes()) {
+    out = new_unallocated(grad.sizes(), grad.dtype(), grad.device());
+    launch_later(kernel, {&out, 1}, in, kLast, {}, rows_of(grad, 3));
+    return true;
+  }
+  out = new_empty(grad.sizes(), grad.dtype(), grad.device());
   if (out.numel() > 0) launch(kernel, {&out, 1}, in, {&dim, 1});
   return true;
 }
