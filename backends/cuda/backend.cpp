@@ -294,6 +294,26 @@ Status run_reduce(Exec exec, const ReduceProgram* program) {
               [&](Device& d) { return run_reduce_on(d, stream_of(d, exec.stream), *program); });
 }
 
+// Rows that a block holds in registers.
+constexpr int64_t kLongestJoinedRow = 8192;
+
+bool can_join(const JoinedProgram* program) {
+  const JoinedProgram& p = *program;
+  if (!Joins::fit(p.before, p.after)) return false;
+  if (p.reduce) return p.rows.n > 1 || !p.before;
+  return find_joined_kernel(p.kernel) && p.rows.n <= kLongestJoinedRow;
+}
+
+Status run_joined(Exec exec, const JoinedProgram* program) {
+  const JoinedProgram& p = *program;
+  const Joins joins(p.before, p.after);
+  return with(exec.device, [&](Device& d) {
+    const CUstream stream = stream_of(d, exec.stream);
+    if (p.reduce) return run_reduce_on(d, stream, *p.reduce, joins);
+    return find_joined_kernel(p.kernel)(d, stream, *p.args, joins);
+  });
+}
+
 Status run_kernel(Exec exec, const char* name, const KernelArgs* args) {
   KernelFn run = find_named_kernel(name);
   if (!run) return fail(Code::kUnsupported, "%s is not implemented for CUDA", name);
@@ -359,6 +379,8 @@ constexpr Backend kBackend = {
     .run_group = run_group,
     .run_groups = run_groups,
     .run_reduce = run_reduce,
+    .can_join = can_join,
+    .run_joined = run_joined,
     .run_kernel = run_kernel,
     .has_kernel = has_kernel,
     .monitor = monitor,

@@ -32,6 +32,38 @@ class GroupText {
     }
   }
 
+  // A struct of functions over rows and columns, see Note [Company of a kernel]; `fast` tells which
+  // operands are read and written in vectors. The operand without an address is passed.
+  std::string make_joined(const char* name, const std::vector<bool>& fast) {
+    word_strides_.clear();
+    words_ = word_dims_;
+    for (int i = 0; i < plan_.num_operands; ++i) {
+      word_strides_.push_back(words_);
+      words_ += 2;
+    }
+    const bool makes = g_.num_outputs > 0 && !g_.outputs[0].to.data;
+    const int passed = makes ? g_.num_inputs : 0;
+    out_ = std::string("struct ") + name + " {\nstruct Params { unsigned long long w[" +
+           num(words_) + "]; };\n";
+    bodies();
+    point();
+    out_ += "template <int V> TS_FN void " + std::string(makes ? "make" : "take") +
+            "(const Params& p, int64_t r, int64_t j, " + (makes ? "" : "const ") + type(passed) +
+            " (&given)[V]) {\n";
+    for (int i = 0; i < plan_.num_operands; ++i) {
+      if (i == passed) continue;
+      out_ += "  " + type(i) + " x" + num(i) + "[V];\n";
+      if (is_input(i)) row_access(i, fast[static_cast<size_t>(i)], true);
+    }
+    out_ += "  #pragma unroll\n  for (int e = 0; e < V; ++e) point(p";
+    for (int i = 0; i < plan_.num_operands; ++i)
+      out_ += i == passed ? ", given[e]" : ", x" + num(i) + "[e]";
+    out_ += ");\n";
+    for (int i = g_.num_inputs; i < plan_.num_operands; ++i)
+      if (i != passed) row_access(i, fast[static_cast<size_t>(i)], false);
+    return out_ + "}\n};\n";
+  }
+
   std::string make() {
     out_ = prelude_text(has_complex());
     if (has_special()) out_ += special_text();
@@ -50,6 +82,31 @@ class GroupText {
   }
 
  private:
+  // V elements of operand i between memory and x<i>.
+  void row_access(int i, bool fast, bool load) {
+    const std::string w = num(word_strides_[static_cast<size_t>(i)]);
+    const std::string down = "(int64_t)p.w[" + w + "]", x = "x" + num(i);
+    const std::string along = "(int64_t)p.w[" + num(word_strides_[static_cast<size_t>(i)] + 1) + "]";
+    const std::string at = pointer(i, type(i)) + " + r * " + down;
+    const std::string vec = "Vec<" + type(i) + ", V>";
+    auto each = [](const std::string& what) {
+      return "  {\n    #pragma unroll\n    for (int e = 0; e < V; ++e) " + what + ";\n  }\n";
+    };
+    const std::string place = "(" + at + ")[(j + e) * " + along + "]";
+    const std::string slow = each(load ? x + "[e] = " + place : place + " = " + x + "[e]");
+    if (!fast) {
+      out_ += slow;
+      return;
+    }
+    out_ += "  if constexpr (V > 1) {\n";
+    if (load)
+      out_ += "    const " + vec + " v = *(const " + vec + "*)(" + at + " + j);\n" +
+              each(x + "[e] = v.v[e]");
+    else
+      out_ += "    " + vec + " v;\n" + each("v.v[e] = " + x + "[e]") + "    *(" + vec + "*)(" + at +
+              " + j) = v;\n";
+    out_ += "  } else " + slow;
+  }
   bool has_complex() const {
     for (int i = 0; i < g_.num_instrs; ++i)
       if (is_complex(g_.instrs[i].cls) || is_complex(g_.instrs[i].result_cls)) return true;
@@ -408,6 +465,11 @@ class GroupText {
 };
 
 }  // namespace
+
+std::string joined_text(const GroupProgram& g, const GroupPlan& plan, const char* name,
+                        const std::vector<bool>& fast) {
+  return GroupText(g, plan, false).make_joined(name, fast);
+}
 
 std::string group_text(const GroupProgram& g, const GroupPlan& plan, bool batch) {
   return GroupText(g, plan, batch).make();

@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "hash.h"
 #include "tessera/driver/program.h"
@@ -49,6 +50,9 @@ bool plan_group(const GroupProgram& g, GroupPlan* plan);
 Hash128 group_key(const GroupProgram& g, const GroupPlan& plan, uint64_t device,
                   bool batch = false);
 std::string group_text(const GroupProgram& g, const GroupPlan& plan, bool batch = false);
+// The functions of one that joins a kernel, in a struct of that name; plan.mode is kPoint.
+std::string joined_text(const GroupProgram& g, const GroupPlan& plan, const char* name,
+                        const std::vector<bool>& fast);
 // Fills the kernel's parameters; the number of words, or 0 if there are too many.
 int group_params(const GroupProgram& g, const GroupPlan& plan, uint64_t* words);
 

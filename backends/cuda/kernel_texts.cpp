@@ -119,6 +119,23 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax(const __grid_constan
   const int64_t n = (int64_t)p.w[3], xs = (int64_t)p.w[4], ys = (int64_t)p.w[5];
   const S* x = (const S*)p.w[0] + row_of_x(p, r);
   S* y = (S*)p.w[1] + row_of_y(p, r);
+  auto one_x = [&](int64_t j) {
+#ifdef BEFORE
+    S v[1];
+    Before::make(p.before, r, j, v);
+    return v[0];
+#else
+    return x[j * xs];
+#endif
+  };
+  auto put_y = [&](int64_t j, S v) {
+#ifdef AFTER
+    const S one[1] = {v};
+    After::take(p.after, r, j, one);
+    if (!p.w[1]) return;
+#endif
+    y[j * ys] = v;
+  };
   __shared__ A max_parts[32], sum_parts[32];
   if constexpr (VECTORS > 0) {
     const int n = (int)p.w[3];
@@ -128,12 +145,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax(const __grid_constan
       const int j = (k * THREADS + lane) * V;
       if constexpr (VECTOR) {  // then n is a multiple of V
         Vec<S, V> v;
+#ifdef BEFORE
+        if (j < n) Before::make(p.before, r, j, v.v);
+#else
         if (j < n) v = *(const Vec<S, V>*)(x + j);
+#endif
         #pragma unroll
         for (int i = 0; i < V; ++i) e[k * V + i] = j < n ? ld(v.v[i]) : lowest();
       } else {
         #pragma unroll
-        for (int i = 0; i < V; ++i) e[k * V + i] = j + i < n ? ld(x[(j + i) * xs]) : lowest();
+        for (int i = 0; i < V; ++i) e[k * V + i] = j + i < n ? ld(one_x(j + i)) : lowest();
       }
     }
     A m = lowest();
@@ -158,24 +179,29 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax(const __grid_constan
         Vec<S, V> v;
         #pragma unroll
         for (int i = 0; i < V; ++i) v.v[i] = Scale::value(e[k * V + i], e[k * V + i], scale);
+#ifdef AFTER
+        if (j < n) After::take(p.after, r, j, v.v);
+        if (j < n && p.w[1]) *(Vec<S, V>*)(y + j) = v;
+#else
         if (j < n) *(Vec<S, V>*)(y + j) = v;
+#endif
       } else {
         #pragma unroll
         for (int i = 0; i < V; ++i)
-          if (j + i < n) y[(j + i) * ys] = Scale::value(e[k * V + i], e[k * V + i], scale);
+          if (j + i < n) put_y(j + i, Scale::value(e[k * V + i], e[k * V + i], scale));
       }
     }
   } else {
     A m = lowest(), s = A(0);
     #pragma unroll 4
-    for (int64_t j = lane; j < n; j += THREADS) fold(m, s, ld(x[j * xs]));
+    for (int64_t j = lane; j < n; j += THREADS) fold(m, s, ld(one_x(j)));
     const A top = row_max(m, max_parts);
     const A mine = m == lowest() && top == top && top != lowest() ? A(0) : s * exp(m - top);
     const Scale scale = Scale::make(top, row_sum(mine, sum_parts));
     #pragma unroll 4
     for (int64_t j = lane; j < n; j += THREADS) {
-      A v = ld(x[j * xs]);
-      y[j * ys] = Scale::value(LOG ? A(0) : exp(v - top), v, scale);
+      A v = ld(one_x(j));
+      put_y(j, Scale::value(LOG ? A(0) : exp(v - top), v, scale));
     }
   }
 }
@@ -272,8 +298,10 @@ extern "C" __global__ void __launch_bounds__(256) matmul(const __grid_constant__
 
 }  // namespace
 
-std::string softmax_text(const SoftmaxText& s) {
-  std::string out = prelude_text() + element_text(s.dtype) + params_text(kSoftmaxWords);
+std::string softmax_text(const SoftmaxText& s, const std::string& joins) {
+  std::string out = prelude_text() + element_text(s.dtype) + joins +
+                    "struct Params { unsigned long long w[" + std::to_string(kSoftmaxWords) +
+                    "]; JOIN_FIELDS };\n";
   out += constant("DIMS", kKernelDims) + constant("LOG", s.log) + constant("THREADS", s.threads) +
          constant("V", s.vec) + constant("VECTORS", s.vectors) + constant("VECTOR", s.vector_loads);
   return out + kSoftmaxShared + (s.columns ? kSoftmaxColumns : kSoftmaxRows) + "}\n";

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "joins.h"
 #include "tessera/base/dtype.h"
 
 namespace tessera::cuda {
@@ -18,7 +19,8 @@ struct SoftmaxText {
   bool vector_loads;
 };
 inline constexpr int kSoftmaxWords = 8 + 2 * kKernelDims;
-std::string softmax_text(const SoftmaxText& s);
+// `joins`: see Note [Company of a kernel]; of rows alone.
+std::string softmax_text(const SoftmaxText& s, const std::string& joins = kNoJoins);
 
 enum class Draw : uint8_t { kUniform, kNormal, kBernoulli, kRandomInt };
 // `wide`: 64-bit random words. See tessera/ops/philox.h for the rule.

@@ -12,6 +12,10 @@ std::unordered_map<std::string_view, KernelFn>& kernels() {
   static std::unordered_map<std::string_view, KernelFn> all;
   return all;
 }
+std::unordered_map<std::string_view, JoinedFn>& joined_kernels() {
+  static std::unordered_map<std::string_view, JoinedFn> all;
+  return all;
+}
 std::vector<StreamEndFn>& stream_ends() {
   static std::vector<StreamEndFn> all;
   return all;
@@ -29,6 +33,15 @@ RegisterKernel::RegisterKernel(const char* name, KernelFn fn) { kernels().emplac
 KernelFn find_named_kernel(const char* name) {
   auto it = kernels().find(name);
   return it == kernels().end() ? nullptr : it->second;
+}
+
+RegisterJoined::RegisterJoined(const char* name, JoinedFn fn) {
+  joined_kernels().emplace(name, fn);
+}
+
+JoinedFn find_joined_kernel(const char* name) {
+  auto it = joined_kernels().find(name);
+  return it == joined_kernels().end() ? nullptr : it->second;
 }
 
 Status refuse_complex(const KernelArgs& args, const char* name) {

@@ -4,6 +4,7 @@
 // A kernel refuses dtypes it does not have (kUnsupported); none moves work to the CPU.
 #pragma once
 #include "context.h"
+#include "joins.h"
 
 namespace tessera::cuda {
 
@@ -19,6 +20,15 @@ struct RegisterKernel {
 
 // Null if there is none of that name.
 KernelFn find_named_kernel(const char* name);
+
+// A kernel over rows that takes pointwise work in; see Note [Company of a kernel].
+using JoinedFn = Status (*)(Device& d, CUstream stream, const KernelArgs& args, const Joins& joins);
+struct RegisterJoined {
+  RegisterJoined(const char* name, JoinedFn fn);
+};
+#define TS_CUDA_JOINED(name, fn) \
+  static const ::tessera::cuda::RegisterJoined TS_CUDA_KERNEL_NAME(__COUNTER__)(name, fn);
+JoinedFn find_joined_kernel(const char* name);
 
 // Of a kernel that has no complex form.
 Status refuse_complex(const KernelArgs& args, const char* name);

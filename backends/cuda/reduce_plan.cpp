@@ -158,7 +158,7 @@ ReducePass second_pass(const ReducePass& first) {
   return p;
 }
 
-Hash128 reduce_key(const ReducePass& p, uint64_t device) {
+Hasher reduce_key(const ReducePass& p, uint64_t device) {
   Hasher h(device << 8 | 2);
   h.add(reinterpret_cast<uintptr_t>(p.body));
   h.add(reinterpret_cast<uintptr_t>(p.body->combine_text));
@@ -169,7 +169,7 @@ Hash128 reduce_key(const ReducePass& p, uint64_t device) {
         uint64_t{p.vector_loads} << 16 | static_cast<uint64_t>(p.vec) << 20 |
         static_cast<uint64_t>(p.group) << 24 | static_cast<uint64_t>(p.kept_ndim) << 40 |
         static_cast<uint64_t>(p.reduced_ndim) << 48);
-  return h.finish();
+  return h;
 }
 
 void reduce_params(const ReducePass& p, const void* in, void* out, uint64_t* words) {

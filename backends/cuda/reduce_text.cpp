@@ -32,7 +32,8 @@ std::string body_text(const ReducePass& p) {
   if (p.cls == RegClass::kB8) moved = shift + "(int)x, d, w) != 0";
   if (is_complex(p.cls)) moved = "A(" + shift + "x.re, d, w), " + shift + "x.im, d, w))";
   out += "TS_FN A down(A x, int d, int w) { return " + moved + "; }\n";
-  out += "struct Params { unsigned long long w[" + std::to_string(kReduceWords) + "]; };\n";
+  out += "struct Params { unsigned long long w[" + std::to_string(kReduceWords) +
+         "]; JOIN_FIELDS };\n";
   out += "enum { V = " + std::to_string(p.vec) + ", G = " + std::to_string(p.group) +
          ", THREADS = " + std::to_string(kReduceThreads) +
          ", KEPT = " + std::to_string(p.kept_ndim) +
@@ -91,7 +92,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_consta
   const int64_t n = (int64_t)p.w[3], chunk = (int64_t)p.w[4];
   const O begin = (O)(split * chunk);
   const O end = live ? (O)min((int64_t)begin + chunk, n) : begin;
+#ifdef BEFORE  // then a row is one dense run
+  auto elements = [&](O j) {
+    Elements x;
+    Before::make(p.before, row, (int64_t)j, x.v);
+    return x;
+  };
+  auto one = [&](O j) {
+    S x[1];
+    Before::make(p.before, row, (int64_t)j, x);
+    return x[0];
+  };
+#else
   const S* in = (const S*)p.w[0] + (live ? kept_offset<KEPT>(p, row) : 0);
+  auto elements = [&](O j) { return load(in + (V > 1 ? j : reduced_offset(p, j))); };
+  auto one = [&](O j) { return in[j]; };
+#endif
   A acc[V];
   #pragma unroll
   for (int v = 0; v < V; ++v) acc[v] = init_();
@@ -101,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_consta
     #pragma unroll
     for (int u = 0; u < 4; ++u) {
       O k = j + u * G * V;
-      x[u] = load(in + (V > 1 ? k : reduced_offset(p, k)));
+      x[u] = elements(k);
     }
     #pragma unroll
     for (int u = 0; u < 4; ++u)
@@ -110,13 +126,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_consta
   }
   for (; j < end; j += G * V) {
     if (j + V <= end) {
-      Elements x = load(in + (V > 1 ? j : reduced_offset(p, j)));
+      Elements x = elements(j);
       #pragma unroll
       for (int v = 0; v < V; ++v) acc[v] = combine_(acc[v], take(x.v[v]));
     } else {
       #pragma unroll
       for (int v = 0; v < V; ++v)
-        if (j + v < end) acc[v] = combine_(acc[v], take(in[j + v]));
+        if (j + v < end) acc[v] = combine_(acc[v], take(one(j + v)));
     }
   }
   #pragma unroll
@@ -138,7 +154,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_consta
       for (int d = WARPS / 2; d > 0; d /= 2) x = combine_(x, down(x, d, WARPS));
     }
   }
-  if (live && lane == 0) ((R*)p.w[1])[item] = result(x, (A)(int64_t)p.w[6]);
+  if (live && lane == 0) {
+    const R made[1] = {result(x, (A)(int64_t)p.w[6])};
+#ifdef AFTER
+    After::take(p.after, item, 0, made);
+    if (!p.w[1]) return;
+#endif
+    ((R*)p.w[1])[item] = made[0];
+  }
 }
 )";
 
@@ -194,10 +217,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_consta
 
 }  // namespace
 
-std::string reduce_text(const ReducePass& pass) {
+std::string reduce_text(const ReducePass& pass, const std::string& joins) {
   bool complex = is_complex(pass.cls) || is_complex(reg_class(pass.in_dtype)) ||
                  is_complex(reg_class(pass.out_dtype));
-  return prelude_text(complex) + body_text(pass) + kShared + (pass.columns ? kColumns : kRows) +
+  return prelude_text(complex) + joins + body_text(pass) + kShared + (pass.columns ? kColumns : kRows) +
          "}\n";
 }
 

@@ -9,7 +9,7 @@
 #pragma once
 #include <string>
 
-#include "hash.h"
+#include "joins.h"
 #include "tessera/driver/program.h"
 
 namespace tessera::cuda {
@@ -45,8 +45,9 @@ struct ReducePass {
 bool plan_reduce(const ReduceProgram& r, ReducePass* pass);
 ReducePass second_pass(const ReducePass& first);
 
-Hash128 reduce_key(const ReducePass& pass, uint64_t device);
-std::string reduce_text(const ReducePass& pass);
+Hasher reduce_key(const ReducePass& pass, uint64_t device);
+// `joins`: see Note [Company of a kernel]; of rows alone.
+std::string reduce_text(const ReducePass& pass, const std::string& joins = kNoJoins);
 inline constexpr int kReduceWords = 8 + 4 * kReduceMaxDims;
 void reduce_params(const ReducePass& pass, const void* in, void* out, uint64_t* words);
 

@@ -1,6 +1,7 @@
 // softmax and log_softmax over one dimension.
 #include <algorithm>
 
+#include "codegen.h"
 #include "kernel.h"
 #include "kernel_texts.h"
 #include "kernels.h"
@@ -25,7 +26,8 @@ void choose_threads(SoftmaxText* s, int64_t n) {
   while (int64_t{s->vectors} * s->threads < need) s->vectors *= 2;
 }
 
-Status run(Device& d, CUstream stream, const KernelArgs& args, bool log) {
+Status run(Device& d, CUstream stream, const KernelArgs& args, bool log,
+           const Joins* joins = nullptr) {
   const char* name = log ? "log_softmax" : "softmax";
   if (args.num_inputs != 1 || args.num_outputs != 1 || args.num_ints < 1)
     return fail(Code::kInvalid, "%s(): wrong number of arguments", name);
@@ -41,7 +43,7 @@ Status run(Device& d, CUstream stream, const KernelArgs& args, bool log) {
   for (int i = dim + 1; i < x.ndim; ++i) inner *= x.sizes[i];
   int64_t rows = x.numel / n;
 
-  uint64_t words[kSoftmaxWords] = {};
+  uint64_t words[kMaxParamWords] = {};
   int nd = 0;
   bool multiples = true;
   int vec = std::min<int>(static_cast<int>(16 / itemsize(x.dtype)), 8);
@@ -77,8 +79,15 @@ Status run(Device& d, CUstream stream, const KernelArgs& args, bool log) {
   h.add(static_cast<uint64_t>(s.dtype) | uint64_t{s.log} << 8 | uint64_t{s.columns} << 9 |
         uint64_t{s.vector_loads} << 10 | static_cast<uint64_t>(s.vec) << 16 |
         static_cast<uint64_t>(s.vectors) << 24 | static_cast<uint64_t>(s.threads) << 32);
+  if (joins) {
+    joins->add_to(h, s.vec);
+    if (s.columns || !joins->put(words, kSoftmaxWords))
+      return fail(Code::kUnsupported, "%s(): too much joins it", name);
+  }
   const Kernel* k = nullptr;
-  TS_TRY(get_kernel(d, h.finish(), "softmax", name, &k, [&] { return softmax_text(s); }));
+  TS_TRY(get_kernel(d, h.finish(), "softmax", name, &k, [&] {
+    return joins ? softmax_text(s, joins->text(s.vec)) : softmax_text(s);
+  }));
   Grid grid{fill_blocks(d, rows), 256};
   if (!s.columns) {
     int per_block = s.threads == 32 ? 8 : 1;
@@ -98,6 +107,17 @@ Status run_log_softmax(Device& d, CUstream stream, const KernelArgs& args) {
   return run(d, stream, args, true);
 }
 
+namespace {
+
+template <bool kLog>
+Status run_joined(Device& d, CUstream stream, const KernelArgs& args, const Joins& joins) {
+  return run(d, stream, args, kLog, &joins);
+}
+
+}  // namespace
+
+TS_CUDA_JOINED("softmax", run_joined<false>)
+TS_CUDA_JOINED("log_softmax", run_joined<true>)
 TS_CUDA_KERNEL("softmax", run_softmax)
 TS_CUDA_KERNEL("log_softmax", run_log_softmax)
 

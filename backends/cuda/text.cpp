@@ -1,5 +1,8 @@
 #include "text.h"
 
+#include <cstring>
+
+#include "codegen.h"
 #include "prelude.h"
 #include "walk.h"
 
@@ -59,7 +62,7 @@ const char* bytes_type(int64_t bytes) {
 
 }  // namespace
 
-std::string full_text(const TextKernel& k, const Def* defs, size_t n) {
+std::string full_text(const TextKernel& k, const Def* defs, size_t n, const std::string& joins) {
   bool complex = false;
   for (size_t i = 0; i < n; ++i)
     complex |=
@@ -78,7 +81,7 @@ std::string full_text(const TextKernel& k, const Def* defs, size_t n) {
     else
       out += type_text(def.name, static_cast<DType>(def.value));
   }
-  return out + k.text + "\n}\n";
+  return out + joins + k.text + "\n}\n";
 }
 
 Status find_text_kernel(Device& d, const TextKernel& k, std::initializer_list<Def> defs,
@@ -103,6 +106,25 @@ Status launch_text(Device& d, CUstream stream, const TextKernel& k, std::initial
                   kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, grid.shared),
               k.entry));
   return launch(d, stream, *kernel, grid, params, k.entry);
+}
+
+Status launch_text(Device& d, CUstream stream, const TextKernel& k, std::initializer_list<Def> defs,
+                   const Grid& grid, const void* params, size_t size, const Joins* joins,
+                   int vec) {
+  if (!joins) return launch_text(d, stream, k, defs, grid, params);
+  Hasher h(static_cast<uint64_t>(d.ordinal) << 8 | 10);
+  h.add(std::string_view(k.entry));
+  for (const Def& def : defs)
+    h.add(static_cast<uint64_t>(def.value) << 2 | static_cast<uint64_t>(def.kind));
+  joins->add_to(h, vec);
+  const Kernel* kernel = nullptr;
+  TS_TRY(get_kernel(d, h.finish(), k.entry, k.entry, &kernel,
+                    [&] { return full_text(k, defs.begin(), defs.size(), joins->text(vec)); }));
+  uint64_t words[kMaxParamWords];
+  std::memcpy(words, params, size);
+  if (size % sizeof(uint64_t) != 0 || !joins->put(words, static_cast<int>(size / sizeof(uint64_t))))
+    return fail(Code::kUnsupported, "%s: too much joins it", k.entry);
+  return launch(d, stream, *kernel, grid, words, k.entry);
 }
 
 }  // namespace tessera::cuda

@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "joins.h"
 #include "kernel.h"
 
 namespace tessera::cuda {
@@ -44,11 +45,16 @@ struct TextKernel {
   bool philox = false;  // with the text of tessera/ops/philox.h before it
 };
 
-std::string full_text(const TextKernel& k, const Def* defs, size_t n);
+std::string full_text(const TextKernel& k, const Def* defs, size_t n,
+                      const std::string& joins = kNoJoins);
 Status find_text_kernel(Device& d, const TextKernel& k, std::initializer_list<Def> defs,
                         const Kernel** out);
 // `params` is the kernel's one argument. Shared memory beyond 48 KiB is asked for as needed.
 Status launch_text(Device& d, CUstream stream, const TextKernel& k, std::initializer_list<Def> defs,
                    const Grid& grid, const void* params);
+// With pointwise work in it, in accesses of `vec` elements; null: without. `size`: bytes of
+// params, whose text ends in JOIN_FIELDS.
+Status launch_text(Device& d, CUstream stream, const TextKernel& k, std::initializer_list<Def> defs,
+                   const Grid& grid, const void* params, size_t size, const Joins* joins, int vec);
 
 }  // namespace tessera::cuda

@@ -16,7 +16,29 @@ struct Params {
   int64_t rows, n, groups, channels, inner, pieces;
   double* moments;
   double eps;
+  JOIN_FIELDS
 };
+)";
+
+constexpr char kLoads[] = R"(
+// V elements of a row from j on, and one.
+#ifdef BEFORE
+TS_FN Vec<X::S, V> load_x(const Params& p, int64_t r, int64_t j) {
+  Vec<X::S, V> v;
+  Before::make(p.before, r, j, v.v);
+  return v;
+}
+TS_FN X::S one_x(const Params& p, int64_t r, int64_t j) {
+  X::S v[1];
+  Before::make(p.before, r, j, v);
+  return v[0];
+}
+#else
+TS_FN Vec<X::S, V> load_x(const Params& p, int64_t r, int64_t j) {
+  return load_once((const Vec<X::S, V>*)(p.x + r * p.n + j));
+}
+TS_FN X::S one_x(const Params& p, int64_t r, int64_t j) { return p.x[r * p.n + j]; }
+#endif
 )";
 
 // Weights of V elements from j of a row on. WEIGHTS 1: one each; 2: one a channel of several.
@@ -36,8 +58,8 @@ template <class T> TS_FN void weights(const typename T::S* of, int64_t base, int
     for (int i = 0; i < V; ++i) out[i] = (A)T::ld(of[base + quotient(j + i, inner)]);
   }
 }
-TS_FN void scaled(const Params& p, int64_t base, int64_t j, A mean, A factor, const A* e,
-                  X::S* to) {
+TS_FN void scaled(const Params& p, int64_t r, int64_t j, A mean, A factor, const A* e) {
+  const int64_t base = WEIGHTS != 0 ? r % p.groups * p.channels : 0;
   A w[V], b[V];
   #pragma unroll
   for (int i = 0; i < V; ++i) { w[i] = A(1); b[i] = A(0); }
@@ -46,23 +68,29 @@ TS_FN void scaled(const Params& p, int64_t base, int64_t j, A mean, A factor, co
   Vec<X::S, V> out;
   #pragma unroll
   for (int i = 0; i < V; ++i) out.v[i] = X::st((e[i] - mean) * factor * w[i] + b[i]);
-  store_once((Vec<X::S, V>*)to, out);
+#ifdef AFTER
+  After::take(p.after, r, j, out.v);
+  if (!p.y) return;
+#endif
+  store_once((Vec<X::S, V>*)(p.y + r * p.n + j), out);
 }
 )";
 
-constexpr auto kRowNormText = join(kVectorText, kRowSumText, kParams, kWeights, R"(
+constexpr auto kRowNormText = join(kVectorText, kRowSumText, kParams, kLoads, kWeights, R"(
 enum { ROWS = THREADS < 128 ? 256 / THREADS : 1, BLOCK = THREADS * ROWS };
 // In double, of a row whose sums or squares are beyond float, or whose deviation is hardly there.
-TS_FN void wide_moments(const X::S* x, int n, int lane, double* parts, double& mean, double& m2) {
+TS_FN void wide_moments(const Params& p, int64_t r, int lane, double* parts, double& mean,
+                        double& m2) {
+  const int n = (int)p.n;
   double sum = 0;
   if constexpr (CENTRED) {
-    for (int j = lane; j < n; j += THREADS) sum += (double)X::ld(x[j]);
+    for (int j = lane; j < n; j += THREADS) sum += (double)X::ld(one_x(p, r, j));
     sum = row_sum(sum, parts);
   }
   mean = sum / n;
   m2 = 0;
   for (int j = lane; j < n; j += THREADS) {
-    const double d = (double)X::ld(x[j]) - mean;
+    const double d = (double)X::ld(one_x(p, r, j)) - mean;
     m2 += d * d;
   }
   m2 = row_sum(m2, parts + 32);
@@ -74,13 +102,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK) row_norm(const __grid_consta
   const bool live = place < p.rows;
   const int64_t r = live ? place : p.rows - 1;
   const int lane = threadIdx.x % THREADS, n = (int)p.n;
-  const X::S* x = p.x + r * p.n;
   A e[ITEMS * V];
   Vec<X::S, V> in[ITEMS];
   #pragma unroll
   for (int k = 0; k < ITEMS; ++k) {
     const int j = (k * THREADS + lane) * V;
-    if (j < n) in[k] = load_once((const Vec<X::S, V>*)(x + j));
+    if (j < n) in[k] = load_x(p, r, j);
   }
   A sum = A(0);
   #pragma unroll
@@ -119,7 +146,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) row_norm(const __grid_consta
     bool odd = !isfinite(second) || variance < A(1e-30);
     if (THREADS <= 32 ? __any_sync(0xffffffffu, odd) : odd) {
       double m, m2;
-      wide_moments(x, n, lane, wide_parts, m, m2);
+      wide_moments(p, r, lane, wide_parts, m, m2);
       if (odd) {
         mean = (A)m;
         factor = (A)(1 / sqrt(m2 / n + p.eps));
@@ -131,11 +158,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) row_norm(const __grid_consta
     p.means[r] = mean;
     p.factors[r] = factor;
   }
-  const int64_t base = WEIGHTS != 0 ? r % p.groups * p.channels : 0;
   #pragma unroll
   for (int k = 0; k < ITEMS; ++k) {
     const int j = (k * THREADS + lane) * V;
-    if (j < n) scaled(p, base, j, mean, factor, e + k * V, p.y + r * p.n + j);
+    if (j < n) scaled(p, r, j, mean, factor, e + k * V);
   }
 })");
 constexpr TextKernel kRowNorm{"row_norm", kRowNormText.data()};
@@ -245,7 +271,7 @@ extern "C" __global__ void __launch_bounds__(256) row_apply(const __grid_constan
       A e[V];
       #pragma unroll
       for (int v = 0; v < V; ++v) e[v] = X::ld(in[u].v[v]);
-      scaled(p, r % p.groups * p.channels, j, p.means[r], p.factors[r], e, p.y + i * V);
+      scaled(p, r, j, p.means[r], p.factors[r], e);
     }
   }
 })");
@@ -260,13 +286,13 @@ struct Params {
   double eps;
 };
 
-Status run_row_norm(Device& d, CUstream stream, const KernelArgs& args) {
+Status run_with(Device& d, CUstream stream, const KernelArgs& args, const Joins* joins) {
   const KernelTensor &in = args.inputs[0], &w = args.inputs[1], &b = args.inputs[2];
   if (!is_floating(in.dtype))
     return fail(Code::kUnsupported, "row_norm: not implemented for %s", dtype_name(in.dtype));
   if (in.numel == 0) return ok();
   DenseOperand x(d, stream), weight(d, stream), bias(d, stream);
-  TS_TRY(x.take(in));
+  if (!joins || !joins->before()) TS_TRY(x.take(in));
   TS_TRY(weight.take(w));
   TS_TRY(bias.take(b));
   const int64_t rows = args.ints[0], groups = args.ints[1], channels = args.ints[2];
@@ -295,8 +321,10 @@ Status run_row_norm(Device& d, CUstream stream, const KernelArgs& args) {
         d, stream, kRowNorm,
         {types[0], types[1], types[2], def("V", plan.vec), def("THREADS", plan.threads),
          def("ITEMS", plan.items), def("CENTRED", centred), def("WEIGHTS", weights), whole},
-        {(rows + per_block - 1) / per_block, per_block * plan.threads}, &p);
+        {(rows + per_block - 1) / per_block, per_block * plan.threads}, &p, sizeof p, joins,
+        plan.vec);
   }
+  if (joins) return fail(Code::kUnsupported, "row_norm: nothing joins rows that are so long");
   p.pieces = (p.n + kRowPiece - 1) / kRowPiece;
   Scratch moments(d, stream);
   TS_TRY(moments.take(static_cast<size_t>(rows * p.pieces) * 2 * sizeof(double)));
@@ -313,7 +341,15 @@ Status run_row_norm(Device& d, CUstream stream, const KernelArgs& args) {
       {fill_blocks(d, in.numel / plan.vec / 2), 256}, &p);
 }
 
+Status run_row_norm(Device& d, CUstream stream, const KernelArgs& args) {
+  return run_with(d, stream, args, nullptr);
+}
+Status run_joined(Device& d, CUstream stream, const KernelArgs& args, const Joins& joins) {
+  return run_with(d, stream, args, &joins);
+}
+
 TS_CUDA_KERNEL("row_norm", run_row_norm)
+TS_CUDA_JOINED("row_norm", run_joined)
 
 }  // namespace
 }  // namespace tessera::cuda

@@ -150,7 +150,9 @@ TensorBase reduce(const ReduceBody& body, const TensorBase& in, const Dims& dims
   constexpr int kMostDims = 8;  // of what surely finds a kernel
   if (out.numel() > 0 && in.dim() <= kMostDims && may_wait(in.device(), {&in, 1})) {
     // Of the last dimensions: of each row.
-    const bool last = dims.empty() || dims[0] == in.dim() - static_cast<int64_t>(dims.size());
+    const bool last =
+        in.is_contiguous() &&
+        (dims.empty() || dims[0] == in.dim() - static_cast<int64_t>(dims.size()));
     Rows rows{0, 0, last ? kept : 0, reduced, -1};
     fuse::stream_of(in.device())
         .record({body.name, &body, keepdim, {&out, 1}, {&in, 1}, dims.span(), {}, rows});

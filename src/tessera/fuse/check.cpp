@@ -125,7 +125,7 @@ void GroupRunner::run_one_by_one(const Group& g) {
 }
 
 void compare_stored(Device device, Exec exec, const Stored& result, const TensorBase& reference,
-                    const std::string& description) {
+                    const std::function<std::string()>& description) {
   TensorBase fused = tensor_at(result.place, result.shape);
   std::vector<char> got = host_bytes(device, exec, fused);
   std::vector<char> want = host_bytes(device, exec, reference);
@@ -136,7 +136,7 @@ void compare_stored(Device device, Exec exec, const Stored& result, const Tensor
   std::string report =
       cat("TESSERA_FUSE=check: the fused result differs from the unfused one\nvalue v", result.id,
           " of ", result.name, ", element ", at, ": fused ", hex(&got[at * item], item),
-          ", unfused ", hex(&want[at * item], item), "\n", description);
+          ", unfused ", hex(&want[at * item], item), "\n", description());
   std::string file =
       cat("tessera_fuse_mismatch_", static_cast<int64_t>(getpid()), "_", result.id, ".txt");
   std::ofstream(file) << report;

@@ -119,10 +119,16 @@ Group* GroupRunner::split_off(Group& g, PendingOp& made) {
       if (!is_taken(p)) taken.push_back(p);
     });
   }
+  // The others run before it: what they write must not be what it reads.
   bool shared = false;
-  for (PendingOp* op : g.ops)
-    if (op->live && !is_taken(op))
-      each_value(*op, [&](PendingOp* p) { shared |= is_taken(p); });
+  for (PendingOp* op : g.ops) {
+    if (!op->live || is_taken(op)) continue;
+    each_value(*op, [&](PendingOp* p) { shared |= is_taken(p); });
+    for (PendingOp* other : taken)
+      other->each_input([&](const PendingOperand& o, const Dims&) {
+        shared |= o.storage == op->out.storage;
+      });
+  }
   if (shared) return nullptr;
   const size_t order = g.order;
   const int group = static_cast<int>(num_groups_);

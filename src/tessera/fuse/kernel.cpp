@@ -173,7 +173,7 @@ void GroupRunner::check_kernel(Group& g) {
 
 void GroupRunner::compare_kernel(Group& g, Exec exec) {
   const PendingKernel& call = *g.kernel->kernel;
-  const std::string text = stream_.last_run_text();
+  auto text = [this] { return stream_.last_run_text(); };
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     const PendingKernel::Place& o = call.outputs[i];
     if (o.storage->data)

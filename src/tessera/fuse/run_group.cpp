@@ -243,7 +243,7 @@ void GroupRunner::run_lowered(std::span<Group* const> groups) {
       const PendingOp& op = *g->ops[k];
       if (op.store)
         compare_stored(device, exec, {op.out, *g->shape, op.name(), op.id}, g->reference[k],
-                       stream_.last_run_text());
+                       [this] { return stream_.last_run_text(); });
     }
     g->reference.clear();
   }

@@ -20,7 +20,7 @@ void check_divisor(const Call& c) {
     const TensorBase& t = *divisor.tensor;
     Dims all;
     for (int d = 0; d < t.dim(); ++d) all.push_back(d);
-    TensorBase found = reduce(any_zero_reduce, t, all, false, DType::kInt64);
+    TensorBase found = host_data(reduce(any_zero_reduce, t, all, false, DType::kInt64));
     zero = *reinterpret_cast<const int64_t*>(found.raw()) != 0;
   }
   TS_CHECK(!zero, "ZeroDivisionError");
