@@ -8,6 +8,7 @@
 
 #include "convert_scalar.h"
 #include "kernels.h"
+#include "tessera/driver/random_args.h"
 #include "tessera/ops/philox.h"
 #include "tessera/tensor/rng.h"
 
@@ -21,7 +22,13 @@ class Words {
   explicit Words(const KernelArgs& a)
       : seed_(static_cast<uint64_t>(a.ints[0])),
         offset_(static_cast<uint64_t>(a.ints[1])),
-        gen_(reinterpret_cast<Mt19937Generator*>(a.ints[2])) {}
+        gen_(reinterpret_cast<Mt19937Generator*>(a.ints[2])) {
+    if (const unsigned long long* state = philox_state(a)) {
+      seed_ = state[0];
+      offset_ += state[1];
+      gen_ = nullptr;
+    }
+  }
 
   bool by_counter() const { return gen_ == nullptr; }
   uint64_t key(uint64_t i) const { return philox_word64(seed_, offset_, i); }

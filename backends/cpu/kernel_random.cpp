@@ -7,6 +7,7 @@
 #include "convert_scalar.h"
 #include "kernels.h"
 #include "normal_fill.h"
+#include "tessera/driver/random_args.h"
 #include "tessera/ops/philox.h"
 #include "tessera/tensor/rng.h"
 #include "thread_pool.h"
@@ -30,7 +31,13 @@ struct Draw {
         n(a.outputs[0].numel),
         seed(static_cast<uint64_t>(a.ints[0])),
         offset(static_cast<uint64_t>(a.ints[1])),
-        gen(reinterpret_cast<Mt19937Generator*>(a.ints[2])) {}
+        gen(reinterpret_cast<Mt19937Generator*>(a.ints[2])) {
+    if (const unsigned long long* state = philox_state(a)) {
+      seed = state[0];
+      offset += state[1];
+      gen = nullptr;
+    }
+  }
 };
 
 // out[i] = value(i): in order with a generator, on all threads without.

@@ -6,6 +6,7 @@
 #include "compile.h"
 #include "context.h"
 #include "copy.h"
+#include "graphs.h"
 #include "group.h"
 #include "kernels.h"
 #include "monitor.h"
@@ -48,6 +49,7 @@ template <class F>
 Status with(int ordinal, F f) try {
   Device* d = nullptr;
   TS_TRY(acquire(ordinal, &d));
+  Relaxed relaxed;
   return f(*d);
 } catch (const std::exception& e) {
   return fail(Code::kFailed, "CUDA backend: %s", e.what());
@@ -343,6 +345,31 @@ void compile_stats(int64_t* compiled, int64_t* from_cache) {
   count_compilations(compiled, from_cache);
 }
 
+Status capture_begin(int device, StreamHandle s, CaptureMode mode) {
+  return with(device, [&](Device& d) { return capture_begin_on(d, stream_of(d, s), mode); });
+}
+Status capture_end(int device, StreamHandle s, GraphHandle* out) {
+  return with(device, [&](Device& d) { return capture_end_on(d, stream_of(d, s), out); });
+}
+Status capture_state(int device, StreamHandle s, CaptureState* state, uint64_t* id) {
+  return with(device, [&](Device& d) { return capture_state_on(d, stream_of(d, s), state, id); });
+}
+Status graph_instantiate(int device, GraphHandle g) {
+  return with(device, [&](Device& d) { return graph_instantiate_on(d, g); });
+}
+Status graph_launch(int device, GraphHandle g, StreamHandle s) {
+  return with(device, [&](Device& d) { return graph_launch_on(d, g, stream_of(d, s)); });
+}
+Status graph_destroy(int device, GraphHandle g) {
+  return with(device, [&](Device& d) { return graph_destroy_on(d, g); });
+}
+Status graph_raw(int device, GraphHandle g, void** graph, void** executable) {
+  return with(device, [&](Device&) {
+    graph_raw_of(g, graph, executable);
+    return ok();
+  });
+}
+
 constexpr Backend kBackend = {
     .abi = kBackendAbi,
     .name = "cuda",
@@ -387,6 +414,13 @@ constexpr Backend kBackend = {
     .can_access_peer = can_access_peer,
     .use_services = use_services,
     .compile_stats = compile_stats,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
+    .capture_state = capture_state,
+    .graph_instantiate = graph_instantiate,
+    .graph_launch = graph_launch,
+    .graph_destroy = graph_destroy,
+    .graph_raw = graph_raw,
 };
 
 }  // namespace

@@ -41,6 +41,12 @@ void load(State& s) {
     return;
   }
   s.api.event_elapsed = reinterpret_cast<decltype(s.api.event_elapsed)>(elapsed);
+  s.api.capture_info =
+      reinterpret_cast<decltype(s.api.capture_info)>(dlsym(lib, "cuStreamGetCaptureInfo_v2"));
+  if (!s.api.capture_info) {
+    s.why = "the NVIDIA driver is too old: it has no cuStreamGetCaptureInfo_v2";
+    return;
+  }
   CUresult r = s.api.cuInit(0);
   if (r != CUDA_SUCCESS) {
     const char *name = "unknown error", *text = "";

@@ -55,7 +55,15 @@
   X(cuMemRelease)                   \
   X(cuMemMap)                       \
   X(cuMemUnmap)                     \
-  X(cuMemSetAccess)
+  X(cuMemSetAccess)                 \
+  X(cuStreamBeginCapture)           \
+  X(cuStreamEndCapture)             \
+  X(cuStreamIsCapturing)            \
+  X(cuThreadExchangeStreamCaptureMode) \
+  X(cuGraphInstantiate)             \
+  X(cuGraphLaunch)                  \
+  X(cuGraphExecDestroy)             \
+  X(cuGraphDestroy)
 // clang-format on
 
 namespace tessera::cuda {
@@ -66,6 +74,9 @@ struct DriverApi {
 #undef TS_CUDA_MEMBER
   // Apart, as older drivers know only its first version, which has the same signature.
   CUresult (*event_elapsed)(float*, CUevent, CUevent);
+  // In the version that drivers for CUDA 12 have.
+  CUresult (*capture_info)(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*,
+                           const CUgraphNode**, size_t*);
   int version;  // 13000 for CUDA 13.0
 };
 

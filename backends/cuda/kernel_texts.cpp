@@ -250,9 +250,11 @@ TS_FN void draw(const Params& p, const Words& words, A* v) {
 extern "C" __global__ void __launch_bounds__(256) random(const __grid_constant__ Params p) {
   S* out = (S*)p.w[0];
   const uint64_t n = p.w[1], blocks = (n + PER - 1) / PER, step = (uint64_t)gridDim.x * 256;
+  const unsigned long long* state = (const unsigned long long*)p.w[6];
+  const uint64_t seed = state ? state[0] : p.w[2], offset = state ? state[1] + p.w[3] : p.w[3];
   for (uint64_t t = (uint64_t)blockIdx.x * 256 + threadIdx.x; t < blocks; t += step) {
     Words words;
-    words.b = tessera::philox_block(p.w[2], p.w[3] + t);
+    words.b = tessera::philox_block(seed, offset + t);
     A v[PER];
     draw(p, words, v);
     #pragma unroll
@@ -314,7 +316,7 @@ std::string random_text(Draw draw, DType dtype, bool wide) {
   if (draw == Draw::kUniform && dtype == DType::kFloat16) shift = 21, scale = "4.8828125e-4";
   if (draw == Draw::kUniform && dtype == DType::kBFloat16) shift = 24, scale = "3.90625e-3";
   if (dtype == DType::kFloat64) shift = 11, scale = "1.1102230246251565e-16";
-  return kPhilox + std::string(prelude_text()) + element_text(dtype) + params_text(6) +
+  return kPhilox + std::string(prelude_text()) + element_text(dtype) + params_text(7) +
          constant("DRAW", static_cast<int>(draw)) + constant("WIDE", wide) +
          constant("SHIFT", shift) + "#define SCALE " + scale + "\n" + kRandom + "}\n";
 }

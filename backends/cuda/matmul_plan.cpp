@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "data_type.h"
+#include "graphs.h"
 #include "hash.h"
 #include "kernels.h"
 
@@ -182,7 +183,14 @@ Status run_cublaslt(Device& d, CUstream stream, const MatmulShape& shape, const 
                                                   &bias, sizeof bias),
               *api, "the bias"));
   CUdeviceptr workspace = 0;
-  if (p.workspace > 0) TS_TRY(workspace_of(d, s, stream, &workspace));
+  // A graph has room of its own: it may run at any time, on any stream.
+  Scratch of_graph(d, stream);
+  if (p.workspace > 0 && is_capturing(stream)) {
+    TS_TRY(of_graph.take(p.workspace));
+    workspace = of_graph.address();
+  } else if (p.workspace > 0) {
+    TS_TRY(workspace_of(d, s, stream, &workspace));
+  }
   // Of complex numbers the imaginary part too.
   const float one_f[2] = {1, 0}, zero_f[2] = {0, 0};
   const double one_d[2] = {1, 0}, zero_d[2] = {0, 0};

@@ -2,6 +2,7 @@
 #include "kernel.h"
 #include "kernel_texts.h"
 #include "kernels.h"
+#include "tessera/driver/random_args.h"
 
 namespace tessera::cuda {
 namespace {
@@ -26,7 +27,8 @@ Status draw(Device& d, CUstream stream, const KernelArgs& args, Draw kind, const
                       static_cast<uint64_t>(args.ints[0]),
                       static_cast<uint64_t>(args.ints[1]),
                       first,
-                      second};
+                      second,
+                      reinterpret_cast<uintptr_t>(philox_state(args))};
   int64_t blocks = (out.numel + 3) / (wide ? 2 : 4);
   return launch(d, stream, *k, {fill_blocks(d, blocks), 256}, words, "launching a random kernel");
 }
@@ -44,21 +46,21 @@ Status check_args(const KernelArgs& args, const char* name, int ints, int double
 
 Status run_uniform(Device& d, CUstream stream, const KernelArgs& args) {
   TS_TRY(refuse_complex(args, "uniform"));
-  TS_TRY(check_args(args, "uniform_", 2, 2, true));
+  TS_TRY(check_args(args, "uniform_", 3, 2, true));
   return draw(d, stream, args, Draw::kUniform, "uniform", bits_of(args.doubles[0]),
               bits_of(args.doubles[1]), args.outputs[0].dtype == DType::kFloat64);
 }
 
 Status run_normal(Device& d, CUstream stream, const KernelArgs& args) {
   TS_TRY(refuse_complex(args, "normal"));
-  TS_TRY(check_args(args, "normal_", 2, 2, true));
+  TS_TRY(check_args(args, "normal_", 3, 2, true));
   return draw(d, stream, args, Draw::kNormal, "normal", bits_of(args.doubles[0]),
               bits_of(args.doubles[1]), args.outputs[0].dtype == DType::kFloat64);
 }
 
 Status run_bernoulli(Device& d, CUstream stream, const KernelArgs& args) {
   TS_TRY(refuse_complex(args, "bernoulli"));
-  TS_TRY(check_args(args, "bernoulli", 2, 1, false));
+  TS_TRY(check_args(args, "bernoulli", 3, 1, false));
   return draw(d, stream, args, Draw::kBernoulli, "bernoulli", bits_of(args.doubles[0]), 0, false);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "capture.h"
 #include "state.h"
 
 namespace tessera::vgpu {
@@ -66,6 +67,15 @@ Status copy(Exec exec, CopyKind kind, void* dst, const void* src, size_t bytes,
     void* from = const_cast<void*>(src);
     if (kind != CopyKind::kDeviceToHost && !(dst = d.bytes_at(dst))) return foreign("target");
     if (kind != CopyKind::kHostToDevice && !(from = d.bytes_at(from))) return foreign("source");
+    // What returns when it is done cannot be kept for later.
+    const bool waits = kind == CopyKind::kDeviceToHost   ? !state().is_pinned(dst)
+                       : kind == CopyKind::kHostToDevice ? !source_stable
+                                                         : false;
+    if (waits)
+      if (auto capture = stream.capture()) {
+        capture->invalidate(kCapturing);
+        return fail(Code::kFailed, kCapturing);
+      }
     if (kind == CopyKind::kDeviceToHost) {
       const bool wait = !state().is_pinned(dst);
       const uint64_t position = stream.submit(move_task(dst, from, bytes, c.d2h));

@@ -1,6 +1,7 @@
 // Events: a place in a stream, taken when the event is recorded.
 #include "events.h"
 
+#include "capture.h"
 #include "state.h"
 
 namespace tessera::vgpu {
@@ -12,6 +13,9 @@ struct Mark {
   std::shared_ptr<Stream> stream;
   uint64_t position = 0;
   std::atomic<int64_t> time_ns{0};
+  // Of an event recorded in a capture: it stands for tasks there, and is never done.
+  std::shared_ptr<Capture> capture;
+  Capture::Reach reach;
 };
 
 struct Event {
@@ -27,7 +31,36 @@ struct Event {
 
 Event* event(EventHandle e) { return static_cast<Event*>(e); }
 
+Status captured() {
+  return fail(Code::kFailed,
+              "the event was recorded in a capture: it can be waited for there, not looked at");
+}
+
 Status stopped() { return fail(Code::kFailed, "the process is exiting: the wait was given up"); }
+
+}  // namespace
+
+namespace {
+
+// A stream that waits for captured work is captured from then on.
+Status wait_in_capture(Stream& stream, const Mark& mark, std::shared_ptr<Capture> mine) {
+  if (!mark.capture || mark.capture->ended()) {
+    std::string why = mark.capture ? "the event was recorded in a capture that has ended"
+                                   : "a stream that is being captured cannot wait for an event "
+                                     "that was recorded outside the capture";
+    if (mine) mine->invalidate(why);
+    return fail(Code::kFailed, why);
+  }
+  if (mine && mine != mark.capture)
+    return fail(Code::kFailed,
+                "two captures cannot become one: a stream of one waits for the other");
+  if (!mine) {
+    mark.capture->join(stream.shared_from_this());
+    stream.set_capture(mark.capture);
+  }
+  mark.capture->wait(stream, mark.reach);
+  return {};
+}
 
 }  // namespace
 
@@ -49,7 +82,9 @@ Status event_record(int device, EventHandle e, StreamHandle s) {
   return on_stream(device, s, [&](Stream& stream) -> Status {
     auto mark = std::make_shared<Mark>();
     mark->stream = stream.shared_from_this();
-    if (event(e)->timing) {
+    if ((mark->capture = stream.capture())) {
+      mark->reach = mark->capture->reach(stream);
+    } else if (event(e)->timing) {
       mark->position = stream.submit(make_task([mark](Stream&) -> Status {
         const auto now = std::chrono::steady_clock::now().time_since_epoch();
         mark->time_ns.store(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
@@ -67,6 +102,7 @@ Status event_record(int device, EventHandle e, StreamHandle s) {
 Status event_query(int device, EventHandle e) {
   return on_device(device, [&](Device&) -> Status {
     auto mark = event(e)->mark();
+    if (mark && mark->capture) return captured();
     if (mark && !mark->stream->reached(mark->position)) return {Code::kNotReady, nullptr};
     return {};
   });
@@ -76,6 +112,7 @@ Status event_synchronize(int device, EventHandle e) {
   return on_device(device, [&](Device& d) -> Status {
     auto mark = event(e)->mark();
     if (!mark) return d.take_failure();
+    if (mark->capture) return captured();
     if (!mark->stream->wait(mark->position)) return stopped();
     return mark->stream->device().take_failure();
   });
@@ -88,6 +125,7 @@ Status event_elapsed_ms(int device, EventHandle begin, EventHandle end, float* o
       return fail(Code::kFailed,
                   "Both events must be recorded, and created with timing, before calculating "
                   "elapsed time.");
+    if (a->capture || b->capture) return captured();
     if (!a->stream->reached(a->position) || !b->stream->reached(b->position))
       return fail(Code::kNotReady,
                   "Both events must be completed before calculating elapsed time.");
@@ -99,6 +137,8 @@ Status event_elapsed_ms(int device, EventHandle begin, EventHandle end, float* o
 Status stream_wait_event(int device, StreamHandle s, EventHandle e) {
   return on_stream(device, s, [&](Stream& stream) -> Status {
     auto mark = event(e)->mark();
+    std::shared_ptr<Capture> mine = stream.capture();
+    if (mark && (mark->capture || mine)) return wait_in_capture(stream, *mark, mine);
     if (!mark || mark->stream.get() == &stream || mark->stream->reached(mark->position)) return {};
     // No cycle of waits can form: what a mark stands for was queued before this wait is.
     stream.submit(make_task([mark = std::move(mark)](Stream&) -> Status {

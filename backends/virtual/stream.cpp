@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "capture.h"
 #include "device.h"
 
 namespace tessera::vgpu {
@@ -48,6 +49,10 @@ uint64_t Stream::submit(Task* task) {
   uint64_t position;
   {
     std::lock_guard lock(mutex_);
+    if (capture_) [[unlikely]] {
+      capture_->add(*this, task);
+      return submitted_.load();
+    }
     (last_ ? last_->next : first_) = task;
     last_ = task;
     position = submitted_.load(std::memory_order_relaxed) + 1;
@@ -59,6 +64,16 @@ uint64_t Stream::submit(Task* task) {
   if (position > kDepth && !reached(position - kDepth)) [[unlikely]]
     wait(position - kDepth / 2);
   return position;
+}
+
+std::shared_ptr<Capture> Stream::capture() {
+  std::lock_guard lock(mutex_);
+  return capture_;
+}
+
+void Stream::set_capture(std::shared_ptr<Capture> capture) {
+  std::lock_guard lock(mutex_);
+  capture_ = std::move(capture);
 }
 
 bool Stream::wait(uint64_t position) {

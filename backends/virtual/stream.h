@@ -12,6 +12,7 @@
 
 namespace tessera::vgpu {
 
+class Capture;
 class Device;
 class Stream;
 
@@ -49,13 +50,18 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   Device& device() const { return device_; }
 
-  // Takes the task; its position in the stream.
+  // Takes the task; its position in the stream. While the stream is captured, the task goes to the
+  // capture and does not count.
   uint64_t submit(Task* task);
   uint64_t submitted() const { return submitted_.load(); }
   bool reached(uint64_t position) const { return completed_.load() >= position; }
   // False when the process is stopping before that.
   bool wait(uint64_t position);
   void wake();
+
+  // Where its tasks go instead; null unless it is being captured.
+  std::shared_ptr<Capture> capture();
+  void set_capture(std::shared_ptr<Capture> capture);
 
   // On the worker: the task is to last at least as long as `bytes` take at `rate` bytes per
   // nanosecond.
@@ -72,6 +78,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::mutex mutex_;  // guards the list; positions are given out in its order
   Task* first_ = nullptr;
   Task* last_ = nullptr;
+  std::shared_ptr<Capture> capture_;
   std::atomic<bool> closed_{false};
   std::atomic<uint64_t> submitted_{0};
   std::atomic<uint64_t> completed_{0};

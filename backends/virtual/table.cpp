@@ -4,6 +4,7 @@
 #include <cstring>
 #include <thread>
 
+#include "capture.h"
 #include "copies.h"
 #include "events.h"
 #include "launches.h"
@@ -109,6 +110,7 @@ Status stream_destroy(int device, StreamHandle s) {
 
 Status stream_query(int device, StreamHandle s) {
   return on_stream(device, s, [&](Stream& stream) -> Status {
+    if (stream.capture()) return fail(Code::kFailed, kCapturing);
     if (!stream.reached(stream.submitted())) return {Code::kNotReady, nullptr};
     return {};
   });
@@ -116,6 +118,10 @@ Status stream_query(int device, StreamHandle s) {
 
 Status stream_synchronize(int device, StreamHandle s) {
   return on_stream(device, s, [&](Stream& stream) -> Status {
+    if (auto capture = stream.capture()) {
+      capture->invalidate(kCapturing);
+      return fail(Code::kFailed, kCapturing);
+    }
     if (!stream.wait(stream.submitted())) return usable();
     return stream.device().take_failure();
   });
@@ -123,6 +129,8 @@ Status stream_synchronize(int device, StreamHandle s) {
 
 Status device_synchronize(int device) {
   return on_device(device, [&](Device& d) -> Status {
+    for (const auto& s : d.streams())
+      if (s->capture()) return fail(Code::kFailed, kCapturing);
     if (!d.drain()) return usable();
     return d.take_failure();
   });
@@ -200,6 +208,13 @@ constexpr Backend table = {
     .can_access_peer = can_access_peer,
     .use_services = use_services,
     .compile_stats = compile_stats,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
+    .capture_state = capture_state,
+    .graph_instantiate = graph_instantiate,
+    .graph_launch = graph_launch,
+    .graph_destroy = graph_destroy,
+    .graph_raw = graph_raw,
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "tensor_object.h"
 #include "tessera/driver/current.h"
 #include "tessera/fuse/stream.h"
+#include "tessera/memory/capture.h"
 #include "types.h"
 
 namespace tessera::python {
@@ -29,8 +30,15 @@ Device device_of(nb::handle o) {
   return resolve_device(d);
 }
 
+// A replay draws from where the generator is then.
+void refuse_in_capture(const Generator& g, const char* what) {
+  if (!g.device.is_cuda()) return;
+  memory::refuse_in_capture(g.device.index, current_stream(g.device.index), what);
+}
+
 // Of a cuda device the seed and the offset, as PyTorch's 16 bytes; of the CPU the whole generator.
 nb::object get_state(Generator& g) {
+  refuse_in_capture(g, "reading the state of a generator");
   std::lock_guard lock(g.at->mutex);
   if (g.device.is_cuda()) {
     TensorBase t = new_empty(Dims{16}, DType::kUInt8, Device{});
@@ -51,6 +59,7 @@ void set_state(Generator& g, nb::handle state) {
   TS_CHECK_TYPE(t.dtype() == DType::kUInt8 && t.device().is_cpu() && t.is_contiguous(),
                 "RNG state must be a torch.ByteTensor");
   fuse::ensure_readable(t, fuse::Reason::kHostRead);
+  refuse_in_capture(g, "setting the state of a generator");
   std::lock_guard lock(g.at->mutex);
   if (g.device.is_cuda()) {
     TS_CHECK(t.numel() == 16, "RNG state is wrong size");

@@ -3,6 +3,7 @@
 #include "tessera/data/data.h"
 #include "tessera/face/build.h"
 #include "tessera/face/cuda.h"
+#include "tessera/face/graph.h"
 #include "tessera/face/ints.h"
 #include "tessera/face/print.h"
 #include "tessera/face/scopes.h"

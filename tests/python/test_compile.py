@@ -1,5 +1,7 @@
 """torch.compile, torch.jit and what belongs to them: accepted, and the program runs as it is."""
 
+import copy
+import pickle
 import typing
 import warnings
 
@@ -47,13 +49,43 @@ def test_compiled_module_is_the_module(options):
     model, x = Net(), torch.randn(4, 3)
     compiled = torch.compile(model, **options)
     assert torch.equal(compiled(x), model(x))
-    assert list(compiled.state_dict()) == ["fc.weight", "fc.bias"]
+    inside = "" if options.get("disable") else "_orig_mod."
+    assert list(compiled.state_dict()) == [inside + "fc.weight", inside + "fc.bias"]
     compiled(x).sum().backward()
     assert model.fc.weight.grad is not None
     compiled.eval()
     assert not model.training
     model.compile(**options)
     assert model(x).shape == (4, 2)
+
+
+def test_the_module_inside_a_compiled_one():
+    model = Net()
+    compiled = torch.compile(model)
+    assert isinstance(compiled, nn.Module) and compiled._orig_mod is model
+    assert compiled.fc is model.fc and compiled.helper() == "helper" and compiled
+    compiled.scale = 3
+    assert model.scale == 3
+    compiled.fc = nn.Linear(3, 5)
+    assert model.fc.out_features == 5 and compiled(torch.ones(1, 3)).shape == (1, 5)
+    names = [name for name, _ in compiled.named_parameters()]
+    assert names == ["_orig_mod.fc.weight", "_orig_mod.fc.bias"]
+    compiled.train(False)
+    assert not model.training and not compiled.training
+    other = torch.compile(model)
+    other.load_state_dict(compiled.state_dict())
+    copied = copy.deepcopy(compiled)
+    assert copied._orig_mod is not model
+    assert torch.equal(copied(torch.ones(1, 3)), model(torch.ones(1, 3)))
+    assert pickle.loads(pickle.dumps(compiled)).fc.out_features == 5
+    seen = []
+    compiled.register_forward_hook(lambda m, args, out: seen.append(type(m)))
+    compiled(torch.ones(1, 3))
+    assert len(seen) == 1
+    del compiled.scale
+    assert not hasattr(model, "scale")
+    with pytest.raises(AttributeError, match="nothing"):
+        compiled.nothing  # noqa: B018
 
 
 def test_compiled_functions():
@@ -71,6 +103,8 @@ def test_compiled_functions():
     assert torch.compile(lambda x: x - 1)(x).tolist() == [0, 0]
     with pytest.raises(RuntimeError, match="Either mode or options"):
         torch.compile(one, mode="default", options={})
+    with pytest.raises(RuntimeError, match="Unrecognized mode"):
+        torch.compile(one, mode="fastest")
     with pytest.raises(RuntimeError):
         torch.compile(3)
 
@@ -117,7 +151,7 @@ def test_dynamo():
         return x
 
     assert one(1) == two(1) == 1
-    assert not isinstance(torch.compile(Net()), dynamo.OptimizedModule)
+    assert isinstance(torch.compile(Net()), dynamo.OptimizedModule)
     with pytest.raises(NotImplementedError, match="torch._dynamo.explain"):
         dynamo.explain(one)
 

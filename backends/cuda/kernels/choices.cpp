@@ -1,21 +1,26 @@
 // Permutations, choices by weight, Poisson numbers and normal doubles, by the rules of
 // tessera/ops/philox.h: the numbers that the CPU's kernels draw from the same seed and offset.
 #include "sorting.h"
+#include "tessera/driver/random_args.h"
 
 namespace tessera::cuda {
 namespace {
 
 struct Seed {
   uint64_t seed, offset;
+  const unsigned long long* state;
   explicit Seed(const KernelArgs& a)
-      : seed(static_cast<uint64_t>(a.ints[0])), offset(static_cast<uint64_t>(a.ints[1])) {}
+      : seed(static_cast<uint64_t>(a.ints[0])),
+        offset(static_cast<uint64_t>(a.ints[1])),
+        state(philox_state(a)) {}
 };
 
 constexpr TextKernel kPermKeys{"randperm_keys", R"(
-struct Params { uint64_t seed, offset; int64_t* keys; int64_t n; };
+struct Params { tessera::PhiloxSource from; int64_t* keys; int64_t n; };
 extern "C" __global__ void __launch_bounds__(256) randperm_keys(const __grid_constant__ Params p) {
+  const uint64_t seed = tessera::philox_seed(p.from), base = tessera::philox_offset(p.from);
   for (int64_t b = thread(); 2 * b < p.n; b += threads()) {
-    const tessera::PhiloxBlock r = tessera::philox_block(p.seed, p.offset + b);
+    const tessera::PhiloxBlock r = tessera::philox_block(seed, base + b);
     // Signed numbers in the order of the unsigned words.
     p.keys[2 * b] = (int64_t)((uint64_t)(r.w[0] ^ 0x80000000u) << 32 | r.w[1]);
     if (2 * b + 1 < p.n) p.keys[2 * b + 1] = (int64_t)((uint64_t)(r.w[2] ^ 0x80000000u) << 32 | r.w[3]);
@@ -75,10 +80,11 @@ TS_FN double weight(ErrorSlot* slot, double w) {
 constexpr char kRaceText[] = R"(
 typedef std::conditional_t<std::is_same_v<typename T::A, double>, double, float> C;
 struct Params {
-  uint64_t seed, offset; ErrorSlot* slot; const T::S* weights; C* keys; unsigned long long* best;
+  tessera::PhiloxSource from; ErrorSlot* slot; const T::S* weights; C* keys; unsigned long long* best;
   int* seen; int64_t places, chunk, chunks;
 };
 extern "C" __global__ void __launch_bounds__(256) multinomial_race(const __grid_constant__ Params p) {
+  const uint64_t seed = tessera::philox_seed(p.from), base = tessera::philox_offset(p.from);
   const int64_t row = blockIdx.x / p.chunks, begin = blockIdx.x % p.chunks * p.chunk;
   const int64_t end = begin + p.chunk < p.places ? begin + p.chunk : p.places;
   unsigned long long best = 0;
@@ -86,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(256) multinomial_race(const __grid_
   for (int64_t j = begin + threadIdx.x; j < end; j += 256) {
     const int64_t i = row * p.places + j;
     const double w = weight(p.slot, (double)T::ld(p.weights[i]));
-    const C q = (C)-log1p(-tessera::philox_unit(p.seed, p.offset, i)), key = (C)w / q;
+    const C q = (C)-log1p(-tessera::philox_unit(seed, base, i)), key = (C)w / q;
     seen |= w > 0;
     if constexpr (BEST) {
       const unsigned long long mine =
@@ -151,11 +157,12 @@ extern "C" __global__ void __launch_bounds__(1024) multinomial_sums(const __grid
 constexpr TextKernel kSums{"multinomial_sums", kJoined<kWeightText, kSumsText>.data()};
 
 constexpr TextKernel kSearch{"multinomial_search", R"(
-struct Params { uint64_t seed, offset; const double* sums; int64_t* out; int64_t n, places, count; };
+struct Params { tessera::PhiloxSource from; const double* sums; int64_t* out; int64_t n, places, count; };
 extern "C" __global__ void __launch_bounds__(256) multinomial_search(const __grid_constant__ Params p) {
+  const uint64_t seed = tessera::philox_seed(p.from), base = tessera::philox_offset(p.from);
   for (int64_t i = thread(); i < p.n; i += threads()) {
     const double* sums = p.sums + i / p.count * p.places;
-    const double u = tessera::philox_unit(p.seed, p.offset, i) * sums[p.places - 1];
+    const double u = tessera::philox_unit(seed, base, i) * sums[p.places - 1];
     int64_t left = 0, right = p.places - 1;
     while (left < right) {
       const int64_t middle = left + (right - left) / 2;
@@ -240,7 +247,7 @@ Status run_multinomial(Device& d, CUstream stream, const KernelArgs& args) {
 // Hörmann's transformed rejection from a rate of ten on, products of uniforms below.
 constexpr TextKernel kPoisson{"poisson", R"(
 struct Params {
-  uint64_t seed, offset; ErrorSlot* slot; const T::S* rates; T::S* out; int64_t n; Walk<1> walk;
+  tessera::PhiloxSource from; ErrorSlot* slot; const T::S* rates; T::S* out; int64_t n; Walk<1> walk;
 };
 struct Units {
   uint64_t seed, counter; unsigned at; tessera::PhiloxBlock block;
@@ -275,13 +282,14 @@ TS_FN double poisson_of(Units& units, double rate) {
   }
 }
 extern "C" __global__ void __launch_bounds__(256) poisson(const __grid_constant__ Params p) {
+  const uint64_t seed = tessera::philox_seed(p.from), base = tessera::philox_offset(p.from);
   for (int64_t i = thread(); i < p.n; i += threads()) {
     const double rate = (double)T::ld(p.rates[offset(p.walk, i)]);
     if (!(rate >= 0)) {
       report(p.slot, WRONG, 0, 0, 0);
       continue;
     }
-    Units units{p.seed, p.offset + i, 0};
+    Units units{seed, base + i, 0};
     p.out[i] = T::st((typename T::A)poisson_of(units, rate));
   }
 })",
@@ -307,11 +315,12 @@ Status run_poisson(Device& d, CUstream stream, const KernelArgs& args) {
 }
 
 constexpr TextKernel kNormalEach{"normal_each", R"(
-struct Params { uint64_t seed, offset; double* out; int64_t n; double mean, deviation; };
+struct Params { tessera::PhiloxSource from; double* out; int64_t n; double mean, deviation; };
 extern "C" __global__ void __launch_bounds__(256) normal_each(const __grid_constant__ Params p) {
+  const uint64_t seed = tessera::philox_seed(p.from), base = tessera::philox_offset(p.from);
   for (int64_t i = thread(); i < p.n; i += threads()) {
-    const double u1 = tessera::philox_unit(p.seed, p.offset, 2 * i);
-    const double u2 = tessera::philox_unit(p.seed, p.offset, 2 * i + 1);
+    const double u1 = tessera::philox_unit(seed, base, 2 * i);
+    const double u2 = tessera::philox_unit(seed, base, 2 * i + 1);
     const double r = sqrt(-2.0 * log1p(-u2)), theta = 6.283185307179586476925286766559 * u1;
     p.out[i] = r * cos(theta) * p.deviation + p.mean;
   }

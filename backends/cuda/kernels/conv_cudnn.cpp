@@ -5,6 +5,7 @@
 
 #include "../cudnn_handle.h"
 #include "../cudnn_plan.h"
+#include "../graphs.h"
 #include "../hash.h"
 #include "../kernels.h"
 #include "../text.h"
@@ -160,7 +161,8 @@ float time_plan(Device& d, CUstream stream, const CudnnApi& api, const CudnnHand
 
 void find_plan(Device& d, CUstream stream, const CudnnApi& api, const CudnnHandle& s,
                const CudnnConv& c, const ConvCall& call, Found* out) {
-  const bool timed = call.flags & conv::kBenchmark;
+  // Nothing runs, and nothing can be timed, while the stream is captured.
+  const bool timed = (call.flags & conv::kBenchmark) && !is_capturing(stream);
   const int64_t wanted = !timed ? 1 : call.benchmark_limit <= 0 ? INT32_MAX : call.benchmark_limit;
   CudnnLimits limits{(call.flags & conv::kDeterministic) != 0, (call.flags & conv::kAllowTf32) != 0,
                      call.flags & kSmall ? kSmallWorkspace : kMaxWorkspace};

@@ -1,6 +1,7 @@
 """torch._dynamo, as far as programs use it: nothing is traced, so that nothing is to be done."""
 
 from .._missing import module_getattr
+from .._optimized_module import OptimizedModule
 from ..compiler import (
     _Config,
     allow_in_graph,
@@ -10,14 +11,9 @@ from ..compiler import (
     list_backends,
     reset,
 )
-from ..nn import Module as _Module
 
 config = _Config()
 disallow_in_graph = forbid_in_graph = allow_in_graph
-
-
-class OptimizedModule(_Module):
-    """What torch.compile() gives back in PyTorch; here it gives back the module itself."""
 
 
 def optimize(backend="inductor", **options):

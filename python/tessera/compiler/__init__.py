@@ -1,5 +1,7 @@
 """torch.compiler: there is no compile step, so that most of it has nothing to do."""
 
+import sys
+
 from contextlib import nullcontext
 
 from .._compile import compile as _compile
@@ -18,7 +20,9 @@ is_dynamo_compiling = is_exporting = is_compiling
 
 
 def reset():
-    """Forgets compiled programs; there are none."""
+    """Forgets captured graphs; there is nothing else to forget."""
+    if calls := sys.modules.get("tessera._graph_calls"):
+        calls.reset()
 
 
 def disable(fn=None, recursive=True, *, reason=None):
@@ -43,7 +47,7 @@ def list_backends(exclude_tags=("debug", "experimental")):
 
 
 def cudagraph_mark_step_begin():
-    """Says that a step begins; nothing is captured."""
+    """Says that a step begins. Results are never written over here, whenever a step begins."""
 
 
 def set_default_backend(backend):

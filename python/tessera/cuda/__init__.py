@@ -53,8 +53,10 @@ _FILES = {
     "memory": "memory_cached max_memory_cached reset_max_memory_cached get_allocator_backend "
     "reset_accumulated_memory_stats memory_stats_as_nested_dict memory_snapshot",
     "_info": "is_bf16_supported is_tf32_supported get_arch_list get_gencode_flags ipc_collect "
-    "is_current_stream_capturing get_sync_debug_mode set_sync_debug_mode has_half has_magma "
+    "get_sync_debug_mode set_sync_debug_mode has_half has_magma "
     "_lazy_init _is_compiled",
+    "graphs": "CUDAGraph graph graph_pool_handle is_current_stream_capturing "
+    "make_graphed_callables",
     "_monitor": "utilization memory_usage temperature power_draw clock_rate fan_speed "
     "performance_state device_memory_used",
     "_types": "BoolTensor ByteTensor CharTensor ShortTensor IntTensor LongTensor HalfTensor "

@@ -37,10 +37,6 @@ def ipc_collect():
     """Memory shared with processes that ended; none is."""
 
 
-def is_current_stream_capturing():
-    return False
-
-
 def get_sync_debug_mode():
     return 0
 

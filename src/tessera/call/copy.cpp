@@ -14,6 +14,7 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/view.h"
 #include "tessera/memory/allocator.h"
+#include "tessera/memory/capture.h"
 #include "tessera/memory/pinned.h"
 
 namespace tessera {
@@ -133,6 +134,12 @@ void copy_across(const TensorBase& dst, const TensorBase& src, bool non_blocking
   const TensorBase& host = up ? src : dst;
   const char* what = up ? "copying to the device" : "copying to the host";
   bool pinned = memory::is_pinned(host.storage());
+  std::shared_ptr<memory::Capture> capture = memory::capture_of(exec.device, exec.stream);
+  if (capture && !(pinned && non_blocking))
+    capture->refuse(up ? "copying from the host to the device (make the tensor before the capture, "
+                         "or copy from pinned memory with non_blocking=True)"
+                       : "copying to the host (.item(), .tolist(), .cpu(), printing, or a condition "
+                         "on a tensor)");
   check(b.copy(exec, up ? CopyKind::kHostToDevice : CopyKind::kDeviceToHost, dst.raw(), src.raw(),
                dst.nbytes(), pinned && non_blocking),
         what);
@@ -142,7 +149,9 @@ void copy_across(const TensorBase& dst, const TensorBase& src, bool non_blocking
   // What is written into a source meanwhile is the program's affair, as in PyTorch; but whoever
   // looks at a destination through a tensor waits for it, where PyTorch would show what was there
   // before.
-  if (pinned && non_blocking)
+  if (capture)
+    capture->keep(host.impl()->storage);
+  else if (pinned && non_blocking)
     in_flight().keep(exec, host.impl()->storage, !up);
   else if (pinned || !up)
     check(b.stream_synchronize(exec.device, exec.stream), what);

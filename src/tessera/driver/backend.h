@@ -33,6 +33,12 @@ using StreamHandle = void*;
 using EventHandle = void*;
 
 using PageHandle = uint64_t;  // physical memory that can be mapped; opaque
+using GraphHandle = void*;    // captured work
+
+// Which calls the device's own driver refuses while a stream is captured: unsafe ones of every
+// thread, of the capturing thread, or none. The core refuses what a capture cannot hold in each.
+enum class CaptureMode : uint8_t { kGlobal, kThreadLocal, kRelaxed };
+enum class CaptureState : uint8_t { kNone, kActive, kInvalidated };
 
 struct DeviceProps {
   char name[128];
@@ -167,6 +173,23 @@ struct Backend {
   // Number of programs compiled so far in this process (0 where nothing is compiled), and of those
   // read from the disk cache.
   void (*compile_stats)(int64_t* compiled, int64_t* from_cache);
+
+  // Graphs; null in a backend that has none. From capture_begin on, what is queued on the stream is
+  // kept instead of run, and so is what is queued on streams that wait for an event recorded there.
+  // capture_end gives what was kept, and the stream works as before whether or not it succeeds: it
+  // fails where something could not be kept, and where a joined stream was not waited for.
+  Status (*capture_begin)(int device, StreamHandle s, CaptureMode mode);
+  Status (*capture_end)(int device, StreamHandle s, GraphHandle* out);
+  // `id` is of the capture, the same for all its streams; 0 where there is none.
+  Status (*capture_state)(int device, StreamHandle s, CaptureState* state, uint64_t* id);
+  // Makes it ready to run; graph_launch does so, too, where that was not done.
+  Status (*graph_instantiate)(int device, GraphHandle g);
+  // Queues all of it. Memory that it names is the caller's to keep.
+  Status (*graph_launch)(int device, GraphHandle g, StreamHandle s);
+  // Launches that run go on.
+  Status (*graph_destroy)(int device, GraphHandle g);
+  // The device library's own handles (CUgraph, CUgraphExec); null where there are none.
+  Status (*graph_raw)(int device, GraphHandle g, void** graph, void** executable);
 };
 
 // What a backend's shared library exports: `extern "C" const Backend* tessera_backend_v3()`.

@@ -4,6 +4,7 @@
 #include "tessera/driver/current.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/memory/allocator.h"
+#include "tessera/memory/capture.h"
 
 namespace tessera::cuda {
 
@@ -73,6 +74,7 @@ DeviceMonitor device_monitor(int device) {
 
 void synchronize(int device) {
   int d = resolve(device);
+  memory::refuse_beside_capture(d, true, "torch.cuda.synchronize()");
   fuse::run_device(d, fuse::Reason::kSynchronize);
   BlockingScope scope;
   check(accelerator()->device_synchronize(d), "synchronizing");

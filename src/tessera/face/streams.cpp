@@ -6,6 +6,7 @@
 #include "tessera/driver/stream_pool.h"
 #include "tessera/face/cuda.h"
 #include "tessera/fuse/stream.h"
+#include "tessera/memory/capture.h"
 
 namespace tessera::cuda {
 
@@ -39,11 +40,13 @@ Stream Stream::external(void* handle, int device) { return Stream(resolve(device
 int Stream::priority() const { return stream_priority(device_, handle_); }
 
 bool Stream::query() const {
+  memory::refuse_in_capture(device_, handle_, "Stream.query()");
   fuse::run_device(device_, Reason::kEvent);
   return is_done(accelerator()->stream_query(device_, handle_), "asking a stream");
 }
 
 void Stream::synchronize() const {
+  memory::refuse_in_capture(device_, handle_, "Stream.synchronize()");
   fuse::run_device(device_, Reason::kSynchronize);
   BlockingScope scope;
   check(accelerator()->stream_synchronize(device_, handle_), "synchronizing a stream");
@@ -102,6 +105,7 @@ void Event::wait(const Stream& stream) const {
 bool Event::query() const {
   const State& s = *state_;
   if (!s.handle) return true;
+  memory::refuse_beside_capture(s.device, false, "Event.query()");
   fuse::run_device(s.device, Reason::kEvent);
   return is_done(accelerator()->event_query(s.device, s.handle), "asking an event");
 }
@@ -109,6 +113,7 @@ bool Event::query() const {
 void Event::synchronize() const {
   const State& s = *state_;
   if (!s.handle) return;
+  memory::refuse_beside_capture(s.device, false, "Event.synchronize()");
   fuse::run_device(s.device, Reason::kEvent);
   BlockingScope scope;
   check(accelerator()->event_synchronize(s.device, s.handle), "waiting for an event");

@@ -13,7 +13,7 @@ const char* reason_name(Reason r) {
   static constexpr const char* names[] = {
       "host read", "consumer",  "write",         "exposed", "thread", "thread exit",
       "fork",      "stream",    "record stream", "event",   "sync",   "memory",
-      "op cap",    "input cap", "byte budget",   "user",
+      "op cap",    "input cap", "byte budget",   "user",    "capture",
   };
   static_assert(std::size(names) == static_cast<size_t>(Reason::kCount));
   return names[static_cast<int>(r)];

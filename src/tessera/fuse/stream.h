@@ -39,6 +39,7 @@ enum class Reason : uint8_t {
   kInputCap,
   kByteBudget,
   kUser,
+  kCapture,  // begin, end and replay of a captured graph
   kCount,
 };
 const char* reason_name(Reason r);

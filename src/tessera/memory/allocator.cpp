@@ -114,6 +114,13 @@ void stop_history() {
     }
 }
 
+void use_pool(int device, PoolId pool, StreamHandle stream) { of(device).use_pool(pool, stream); }
+void leave_pool(int device, PoolId pool) { of(device).leave_pool(pool); }
+void begin_capture(int device, PoolId pool, uint64_t capture) {
+  of(device).begin_capture(pool, capture);
+}
+void end_capture(int device, uint64_t capture) { of(device).end_capture(capture); }
+
 void fail_after(int device, int64_t n, bool permanent) { of(device).fail_after(n, permanent); }
 void empty_cache(int device) { of(device).empty_cache(); }
 void set_memory_fraction(int device, double fraction) { of(device).set_fraction(fraction); }

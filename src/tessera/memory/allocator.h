@@ -65,6 +65,23 @@ void stop_history();
 void empty_cache(int device);
 // For tests; see DeviceAllocator.
 void fail_after(int device, int64_t n, bool permanent);
+// Note [Memory of captured graphs]
+// A graph runs on the addresses of its capture, so what was allocated then comes from a pool that
+// nobody else takes from. What is freed goes back to that pool, and its pages stay where they are,
+// until the last graph of the pool is gone. Several graphs may use one pool: they are then replayed
+// one after another, in the order of their capture.
+struct PoolId {
+  uint64_t first = 0;
+  uint64_t second = 0;
+  bool operator==(const PoolId&) const = default;
+};
+// One more user of the pool, which is made with the first. Before the capture: it may wait.
+void use_pool(int device, PoolId pool, StreamHandle stream);
+void leave_pool(int device, PoolId pool);
+// While a capture is under way, what its streams allocate comes from the pool.
+void begin_capture(int device, PoolId pool, uint64_t capture);
+void end_capture(int device, uint64_t capture);
+
 // Of the device's total: the most that may be reserved.
 void set_memory_fraction(int device, double fraction);
 

@@ -196,9 +196,15 @@ size_t DeviceAllocator::loosen(size_t pages, const Arena& keep, const Spot& spot
       if (out->size() > before) got += d.count;
     }
   };
-  from(*keep.pool);
-  for (auto& [stream, pool] : pools_)
-    if (pool.get() != keep.pool) from(*pool);
+  if (keep.pool->graphs) {
+    // Pages of graphs stay where they are, and others are waited for only when there is no choice.
+    if (!force) return 0;
+  } else {
+    from(*keep.pool);
+  }
+  for_each_movable([&](StreamPool& pool) {
+    if (&pool != keep.pool) from(pool);
+  });
   return got;
 }
 
@@ -322,13 +328,13 @@ void DeviceAllocator::trim(Arena& a) {
 void DeviceAllocator::release_free_pages() {
   const Arena nowhere;
   std::vector<Loose> loose;
-  for (auto& [stream, pool] : pools_) {
+  for_each_movable([&](StreamPool& pool) {
     std::vector<Donor> donors;
-    collect_donors(*pool, nowhere, Spot{}, SIZE_MAX, &donors);
-    if (donors.empty()) continue;
-    await_pool(*pool);
+    collect_donors(pool, nowhere, Spot{}, SIZE_MAX, &donors);
+    if (donors.empty()) return;
+    await_pool(pool);
     for (const Donor& d : donors) unmap(d, &loose);
-  }
+  });
   destroy(&loose);
   for (Arena& a : arenas_) trim(a);
 }

@@ -21,6 +21,7 @@ inline constexpr size_t kSegmentUnit = size_t{2} << 20;
 
 struct Arena;
 struct Block;
+struct PrivatePool;
 class DeviceAllocator;
 struct StreamPool;
 
@@ -138,7 +139,10 @@ struct StreamPool {
 
   DeviceAllocator* owner;
   StreamHandle stream;
-  Arena* arenas[2] = {};  // of large and of small blocks, made when needed
+  PrivatePool* graphs = nullptr;  // whose memory it is; null: everybody's
+  bool orphan = false;            // of graphs that are gone: its memory can go elsewhere
+  int64_t live = 0;               // blocks that are in use, or waiting for other streams
+  Arena* arenas[2] = {};          // of large and of small blocks, made when needed
   SmallFree small;
   LargeFree large;
 };

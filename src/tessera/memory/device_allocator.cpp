@@ -134,6 +134,7 @@ Block* DeviceAllocator::handed_out(Block* b, size_t requested, const void* holde
   b->source = std::move(source);
   b->stack = stack;
   const auto size = static_cast<int64_t>(b->size);
+  ++b->pool->live;
   stats_.allocation.add(b->small, 1);
   stats_.active.add(b->small, 1);
   stats_.allocated_bytes.add(b->small, size);
@@ -167,8 +168,10 @@ Block* DeviceAllocator::allocate(size_t bytes, StreamHandle stream, const void* 
   if (config_.roundup_divisions) [[unlikely]]
     size = round_up_divisions(size, config_.roundup_divisions);
   size = (size + kUnit - 1) / kUnit * kUnit;
-  if (num_waiting_) poll_events();
-  StreamPool& pool = pool_of(stream);
+  // While something is captured no event is asked: what is waited for stays a little longer.
+  if (num_waiting_ && captures_.empty()) poll_events();
+  StreamPool* captured = captures_.empty() ? nullptr : captured_pool_of(stream);
+  StreamPool& pool = captured ? *captured : pool_of(stream);
   Block* b = nullptr;
   if (!config_.caching) [[unlikely]] {
     b = allocate_directly(lock, pool, bytes);
@@ -191,6 +194,7 @@ Block* DeviceAllocator::merge(Block* left, Block* right) {
 }
 
 void DeviceAllocator::give_back(Block* b) {
+  --b->pool->live;
   stats_.active.subtract(b->small, 1);
   stats_.active_bytes.subtract(b->small, static_cast<int64_t>(b->size));
   if (history_.on()) [[unlikely]]
@@ -234,6 +238,11 @@ void DeviceAllocator::deallocate(Block* b) noexcept {
   if (b->size >= config_.max_split) stats_.oversize_allocations.subtract(1);
   if (history_.on()) [[unlikely]]
     history_.add(Action::kFreeRequested, b->ptr, b->requested, b->pool->stream, b->stack);
+  if (!b->streams.empty() && !captures_.empty()) [[unlikely]] {
+    b->waiting = 1;  // an event recorded now would be part of the capture
+    deferred_.push_back(b);
+    return;
+  }
   if (!b->streams.empty() && await_streams(b)) return;
   give_back(b);
 }

@@ -50,6 +50,13 @@ class Gauge {
 using PressureHook = void (*)(int device);
 extern std::atomic<PressureHook> pressure_hook;
 
+// Of captured graphs; see Note [Memory of captured graphs].
+struct PrivatePool {
+  PoolId id;
+  int users = 0;
+  std::vector<StreamPool*> of_streams;
+};
+
 class DeviceAllocator {
  public:
   DeviceAllocator(const Backend* backend, int device, const Config& config = memory::config());
@@ -66,6 +73,10 @@ class DeviceAllocator {
   void hide(size_t bytes);
   void unhide(size_t bytes);
   void empty_cache();
+  void use_pool(PoolId id, StreamHandle stream);
+  void leave_pool(PoolId id);
+  void begin_capture(PoolId id, uint64_t capture);
+  void end_capture(uint64_t capture);
   void set_fraction(double fraction);
 
   const Gauge& used() const { return used_; }
@@ -112,7 +123,19 @@ class DeviceAllocator {
     uint32_t count;
   };
 
+  struct Capture {
+    uint64_t id;
+    PrivatePool* pool;
+  };
+
   StreamPool& pool_of(StreamHandle stream);
+  // Private pools (private_pool.cpp).
+  StreamPool* captured_pool_of(StreamHandle stream);
+  StreamPool& private_pool_of(PrivatePool& graphs, StreamHandle stream);
+  bool is_captured(StreamHandle stream) const;
+  // Every pool whose free memory may be given back or moved.
+  template <class F>
+  void for_each_movable(F f) const;
   Block* take(StreamPool& pool, size_t size);
   Block* handed_out(Block* b, size_t requested, const void* holder, SourceRef source,
                     uint32_t stack);
@@ -151,6 +174,7 @@ class DeviceAllocator {
   void poll_events();
   void wait_events();
   void await_pool(const StreamPool& pool);
+  void await_stream(StreamHandle stream);
   void finish_event(Event event);
   EventHandle idle_event();
   void release_free_segments();
@@ -183,6 +207,10 @@ class DeviceAllocator {
   Stats stats_;
   StreamPool* last_pool_ = nullptr;
   std::unordered_map<StreamHandle, std::unique_ptr<StreamPool>> pools_;
+  std::deque<PrivatePool> private_pools_;
+  std::deque<StreamPool> private_streams_;  // theirs, and of those that are gone
+  std::vector<Capture> captures_;           // under way
+  std::vector<Block*> deferred_;            // freed meanwhile, and used by other streams
   std::unordered_map<StreamHandle, std::deque<Event>> waiting_;  // in order of recording
   size_t num_waiting_ = 0;
   std::vector<EventHandle> idle_events_;
@@ -195,6 +223,14 @@ class DeviceAllocator {
   Block* spare_ = nullptr;
   std::unordered_map<char*, Block*> segments_;  // first block of each, by address
 };
+
+template <class F>
+void DeviceAllocator::for_each_movable(F f) const {
+  for (auto& [stream, pool] : pools_)
+    if (captures_.empty() || !is_captured(stream)) f(*pool);
+  for (const StreamPool& pool : private_streams_)
+    if (pool.orphan) f(const_cast<StreamPool&>(pool));
+}
 
 // By segment or arena, in address order.
 template <class F>

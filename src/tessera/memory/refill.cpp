@@ -169,11 +169,20 @@ void DeviceAllocator::wait_events() {
   while (poll_events(), num_waiting_) std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
-// For what is queued on the pool's stream so far.
+// For what is queued on the pool's stream so far. Graphs were replayed, and their results used, on
+// any stream.
 void DeviceAllocator::await_pool(const StreamPool& pool) {
+  await_stream(pool.stream);
+  if (!pool.orphan) return;
+  await_stream(nullptr);
+  for (auto& [stream, other] : pools_) await_stream(stream);
+}
+
+void DeviceAllocator::await_stream(StreamHandle stream) {
+  if (!captures_.empty() && is_captured(stream)) return;
   EventHandle e = idle_event();
   if (!e) return;
-  if (backend_->event_record(device_, e, pool.stream).ok())
+  if (backend_->event_record(device_, e, stream).ok())
     while (backend_->event_query(device_, e).code == Code::kNotReady)
       std::this_thread::sleep_for(std::chrono::microseconds(10));
   idle_events_.push_back(e);
@@ -181,22 +190,22 @@ void DeviceAllocator::await_pool(const StreamPool& pool) {
 
 // The driver waits for work that still uses a segment before it takes it back.
 void DeviceAllocator::release_free_segments() {
-  for (auto& [stream, pool] : pools_) {
-    pool->for_each_free([&](Block* b) {
+  for_each_movable([&](StreamPool& pool) {
+    pool.for_each_free([&](Block* b) {
       if (!b->whole_segment()) return;
-      pool->remove(b);
+      pool.remove(b);
       const auto n = static_cast<int64_t>(b->size);
       reserved_.subtract(n);
       stats_.segment.subtract(b->small, 1);
       stats_.reserved_bytes.subtract(b->small, n);
       if (b->size >= config_.max_split) stats_.oversize_segments.subtract(1);
       ++stats_.num_device_free;
-      if (history_.on()) history_.add(Action::kSegmentFree, b->ptr, b->size, pool->stream, 0);
+      if (history_.on()) history_.add(Action::kSegmentFree, b->ptr, b->size, pool.stream, 0);
       segments_.erase(b->ptr);
       backend_->deallocate(device_, b->ptr);
       recycle(b);
     });
-  }
+  });
   if (page_bytes_) release_free_pages();
 }
 

@@ -88,7 +88,11 @@ std::string DeviceAllocator::snapshot() {
     j.raw(",\"active_size\":").number(active).raw(",\"requested_size\":").number(requested);
     j.raw(",\"stream\":").number(address_of(head->pool->stream));
     j.raw(",\"segment_type\":").raw(head->small ? "\"small\"" : "\"large\"");
-    j.raw(",\"segment_pool_id\":[0,0],\"is_expandable\":").raw(head->arena ? "true" : "false");
+    const PrivatePool* graphs = head->pool->graphs;
+    j.raw(",\"segment_pool_id\":[").number(graphs ? graphs->id.first : 0).raw(",");
+    j.number(graphs ? graphs->id.second : 0)
+        .raw("],\"is_expandable\":")
+        .raw(head->arena ? "true" : "false");
     j.raw(",\"frames\":0,\"blocks\":[");
     bool first_block = true;
     for (const Block* b : blocks) {

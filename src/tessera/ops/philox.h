@@ -41,6 +41,20 @@ struct PhiloxBlock {
   unsigned int w[4];
 };
 
+// Where the numbers of a launch come from. Of a captured one, `state` is a seed and an offset in
+// the device's memory, other ones at each replay, and `offset` is what earlier launches of the
+// graph took.
+struct PhiloxSource {
+  unsigned long long seed, offset;
+  const unsigned long long* state;
+};
+TS_PHILOX_FN unsigned long long philox_seed(const PhiloxSource& s) {
+  return s.state ? s.state[0] : s.seed;
+}
+TS_PHILOX_FN unsigned long long philox_offset(const PhiloxSource& s) {
+  return s.state ? s.state[1] + s.offset : s.offset;
+}
+
 TS_PHILOX_FN PhiloxBlock philox_block(unsigned long long seed, unsigned long long counter,
                                       unsigned int stream = 0) {
   unsigned int c0 = (unsigned int)counter, c1 = (unsigned int)(counter >> 32), c2 = stream, c3 = 0;

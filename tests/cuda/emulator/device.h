@@ -7,7 +7,9 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 namespace emulator {
 
@@ -44,9 +46,42 @@ bool find_range(const void* p, size_t bytes, Range* out);
 
 using Work = std::function<CUresult()>;
 
+// ---- captured work (graph.cpp)
+// -------------------------------------------------------------------
+
+class Stream;
+
+struct Graph {
+  std::vector<Work> work;
+};
+
+class Capture {
+ public:
+  explicit Capture(Stream* from);
+  void add(Stream* s, Work work);
+  // How much of each stream an event stands for.
+  std::map<Stream*, size_t> reach(Stream* s);
+  void wait(Stream* s, const std::map<Stream*, size_t>& reach);
+  CUresult end(Graph** out);
+
+  Stream* const origin;
+  const uint64_t id;
+  std::atomic<bool> invalid{false}, ended{false};
+  std::vector<Stream*> joined;
+  std::mutex mutex;
+
+ private:
+  std::vector<Work> work_;
+  std::map<Stream*, size_t> last_;
+  std::map<Stream*, std::map<Stream*, size_t>> seen_;
+};
+
 class Stream {
  public:
   explicit Stream(Device* d);
+  // Where its work goes instead; null unless it is being captured.
+  std::shared_ptr<Capture> capture();
+  void set_capture(std::shared_ptr<Capture> capture);
   // Errors of what runs later end the context. Work of a lost context is not run.
   CUresult add(Work work);
   bool idle();
@@ -62,6 +97,8 @@ class Stream {
   std::condition_variable changed_;
   std::deque<Work> queue_;
   bool busy_ = false, stopped_ = false;
+  std::mutex capture_mutex_;
+  std::shared_ptr<Capture> capture_;
 };
 
 Stream* make_stream(Device* d);
@@ -69,12 +106,16 @@ void remove_stream(Stream* s);
 // The stream behind a handle; the current device's default stream for null.
 Stream* stream_of(CUstream s);
 CUresult wait_for_all(Device* d);
+// Is some stream of it captured?
+bool captures(Device* d);
 
 struct Event {
   std::mutex mutex;
   std::condition_variable changed;
   uint64_t recorded = 0, reached = 0;
   double time_ms = 0;
+  std::shared_ptr<Capture> capture;  // that it was recorded in
+  std::map<Stream*, size_t> reach;
 
   CUresult record(Stream* s);
   bool done();

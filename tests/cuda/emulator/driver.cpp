@@ -59,6 +59,20 @@ constexpr ErrorText kErrors[] = {
     {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",
      "an illegal memory access was encountered"},
     {CUDA_ERROR_MISALIGNED_ADDRESS, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"},
+    {CUDA_ERROR_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE",
+     "the operation cannot be performed in the present state"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+     "operation not permitted when stream is capturing"},
+    {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+     "operation failed due to a previous error during capture"},
+    {CUDA_ERROR_STREAM_CAPTURE_MERGE, "CUDA_ERROR_STREAM_CAPTURE_MERGE",
+     "operation would result in a merge of separate capture sequences"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
+     "capturing stream has unjoined work"},
+    {CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
+     "dependency created on uncaptured work in another stream"},
+    {CUDA_ERROR_CAPTURED_EVENT, "CUDA_ERROR_CAPTURED_EVENT",
+     "operation not permitted on an event last recorded in a capturing stream"},
     {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
 };
 
@@ -72,6 +86,11 @@ const ErrorText* find_error(CUresult code) {
 CUresult copy(void* to, const void* from, size_t bytes, CUstream stream) {
   Range r;
   Stream* s = stream_of(stream);
+  if (auto capture = s->capture())
+    if (!find_range(from, bytes, &r) || !find_range(to, bytes, &r)) {
+      capture->invalid = true;
+      return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
   if (!find_range(from, bytes, &r)) {
     auto kept = std::make_shared<std::vector<char>>(static_cast<const char*>(from),
                                                     static_cast<const char*>(from) + bytes);
@@ -190,6 +209,7 @@ CUresult cuCtxGetCurrent(CUcontext* out) {
 }
 CUresult cuCtxSynchronize() {
   NEED_CONTEXT;
+  if (captures(t_current)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   return wait_for_all(t_current);
 }
 
@@ -275,15 +295,38 @@ CUresult cuStreamDestroy(CUstream s) {
 }
 CUresult cuStreamQuery(CUstream s) {
   NEED_CONTEXT;
+  if (auto capture = stream_of(s)->capture()) {
+    capture->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   return stream_of(s)->idle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 CUresult cuStreamSynchronize(CUstream s) {
   NEED_CONTEXT;
+  if (auto capture = stream_of(s)->capture()) {
+    capture->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   return stream_of(s)->wait();
 }
 CUresult cuStreamWaitEvent(CUstream s, CUevent event, unsigned) {
   NEED_CONTEXT;
   auto* e = reinterpret_cast<Event*>(event);
+  Stream* waiting = stream_of(s);
+  std::shared_ptr<Capture> mine = waiting->capture();
+  if (e->capture && !e->capture->ended) {
+    if (mine && mine != e->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    if (!mine) {
+      waiting->set_capture(e->capture);
+      e->capture->joined.push_back(waiting);
+    }
+    e->capture->wait(waiting, e->reach);
+    return CUDA_SUCCESS;
+  }
+  if (mine) {
+    mine->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  }
   uint64_t number;
   {
     std::lock_guard lock(e->mutex);
@@ -312,10 +355,12 @@ CUresult cuEventRecord(CUevent event, CUstream s) {
 }
 CUresult cuEventQuery(CUevent event) {
   NEED_CONTEXT;
+  if (reinterpret_cast<Event*>(event)->capture) return CUDA_ERROR_CAPTURED_EVENT;
   return reinterpret_cast<Event*>(event)->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 CUresult cuEventSynchronize(CUevent event) {
   NEED_CONTEXT;
+  if (reinterpret_cast<Event*>(event)->capture) return CUDA_ERROR_CAPTURED_EVENT;
   reinterpret_cast<Event*>(event)->wait_for_last();
   return t_current->fault;
 }

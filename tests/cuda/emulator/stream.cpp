@@ -35,8 +35,22 @@ CUresult Stream::run(const Work& work) {
   return r;
 }
 
+std::shared_ptr<Capture> Stream::capture() {
+  std::lock_guard lock(capture_mutex_);
+  return capture_;
+}
+
+void Stream::set_capture(std::shared_ptr<Capture> capture) {
+  std::lock_guard lock(capture_mutex_);
+  capture_ = std::move(capture);
+}
+
 CUresult Stream::add(Work work) {
   if (CUresult r = device_->fault; r != CUDA_SUCCESS) return r;
+  if (auto to = capture()) {
+    to->add(this, std::move(work));
+    return CUDA_SUCCESS;
+  }
   if (!options().async) {
     run(work);  // an error shows at the next call, as it would on a device
     return CUDA_SUCCESS;
@@ -122,7 +136,18 @@ CUresult wait_for_all(Device* d) {
   return d->fault;
 }
 
+bool captures(Device* d) {
+  std::lock_guard lock(g_streams_mutex);
+  for (Stream* s : streams())
+    if (s->device() == d && s->capture()) return true;
+  return false;
+}
+
 CUresult Event::record(Stream* s) {
+  if ((capture = s->capture())) {
+    reach = capture->reach(s);
+    return CUDA_SUCCESS;
+  }
   uint64_t number;
   {
     std::lock_guard lock(mutex);

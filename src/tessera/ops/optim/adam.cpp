@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "tessera/gen/binary.h"
+#include "tessera/gen/copy.h"
 #include "tessera/gen/optim.h"
+#include "tessera/gen/unary.h"
 #include "tessera/ops/loops.h"
 #include "tessera/ops/optim/steps.h"
 
@@ -23,6 +25,24 @@ TensorBase decayed(const TensorBase& grad, const TensorBase& p, bool maximize, d
                    bool decoupled, double lr) {
   if (decoupled && decay != 0) op::mul_(p, Scalar(1 - lr * decay));
   return optim::gradient(grad, p, maximize, decoupled ? 0 : decay);
+}
+
+// Is the count of steps on the parameter's device (capturable=True)? Then the host never looks at
+// it, and a captured step counts at each replay.
+bool counts_on_device(const TensorBase& step, const TensorBase& p) {
+  return step.device().is_cuda() && step.device() == p.device() && is_floating(step.dtype()) &&
+         (p.dtype() == DType::kFloat32 || p.dtype() == DType::kFloat64);
+}
+
+// _optim_descend_ with factors of the count, in double until they meet the parameter.
+void descend_on_device(const TensorBase& p, const TensorBase& mean, const TensorBase& square,
+                       const TensorBase& step, double lr, double beta1, double beta2, double eps) {
+  TensorBase n = op::_to_dtype(step, DType::kFloat64);
+  auto rest = [&](double beta) { return op::rsub(op::pow(Scalar(beta), n), Scalar(1)); };
+  TensorBase size = op::_to_dtype(op::div(Scalar(lr), rest(beta1)), p.dtype());
+  TensorBase root = op::_to_dtype(op::sqrt(rest(beta2)), p.dtype());
+  TensorBase under = op::add(op::div(op::sqrt(square), root), Scalar(eps));
+  op::sub_(p, op::div(op::mul(mean, size), under));
 }
 
 TensorBase first_of(std::span<const TensorBase> params) {
@@ -56,12 +76,22 @@ TS_OP({
       double lr = c.number(6), beta1 = c.number(7), beta2 = c.number(8), eps = c.number(9);
       for (size_t i = 0; i < params.size(); ++i) {
         const TensorBase& p = params[i];
-        double step = optim::count_step(c.tensors(5)[i]);
+        const TensorBase& count = c.tensors(5)[i];
+        const bool on_device = counts_on_device(count, p);
+        double step = 0;
+        if (on_device)
+          op::add_(count, Scalar(1));
+        else
+          step = optim::count_step(count);
         TensorBase g = decayed(c.tensors(1)[i], p, c.flag(12), c.number(10), c.flag(11), lr);
         const TensorBase& mean = c.tensors(2)[i];
         TensorBase square = c.tensors(3)[i];
         update_moments(mean, square, g, beta1, beta2);
         if (!c.tensors(4).empty()) square = op::_optim_larger_(c.tensors(4)[i], square);
+        if (on_device) {
+          descend_on_device(p, mean, square, count, lr, beta1, beta2, eps);
+          continue;
+        }
         double size = lr / (1 - std::pow(beta1, step));
         op::_optim_descend_(p, mean, square, size, std::sqrt(1 - std::pow(beta2, step)), eps);
       }

@@ -1,4 +1,7 @@
 #include "tessera/ops/optim/steps.h"
+#include "tessera/driver/current.h"
+#include "tessera/driver/used.h"
+#include "tessera/memory/capture.h"
 
 #include "tessera/gen/binary.h"
 #include "tessera/gen/complex.h"
@@ -89,6 +92,13 @@ double scale_number(const TensorBase& t, double factor) {
 }
 
 double count_step(const TensorBase& step) {
+  if (accelerator_used()) {
+    const int device = current_device();
+    memory::refuse_in_capture(
+        device, current_stream(device),
+        "the step of an optimizer that counts its steps on the host (Adam and "
+        "AdamW with capturable=True count them on the device)");
+  }
   double next = read_number(step) + 1;
   write_number(step, next);
   return next;

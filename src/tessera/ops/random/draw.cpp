@@ -1,6 +1,8 @@
 #include "tessera/ops/random/draw.h"
 
 #include "tessera/driver/current.h"
+#include "tessera/driver/random_args.h"
+#include "tessera/memory/capture.h"
 #include "tessera/ops/philox.h"
 
 namespace tessera::random {
@@ -13,15 +15,27 @@ void draw(const char* kernel, const TensorBase& out, std::initializer_list<doubl
            out.device().is_cuda() ? "cuda" : "cpu", "' device type for generator but found '",
            generator && generator->of_cuda ? "cuda" : "cpu", "'");
   Mt19937Generator& g = generator ? *generator : default_generator(out.device());
+  const Device device = out.device();
+  if (blocks == 0)
+    blocks = philox_blocks(static_cast<uint64_t>(out.numel()), out.dtype() == DType::kFloat64);
+  if (device.is_cuda())
+    if (auto capture = memory::capture_of(device.index, current_stream(device.index))) {
+      // Seed and offset are put into memory before each replay.
+      TensorBase state;
+      const uint64_t at = capture->take(g, blocks, &state);
+      Dims ints{0, static_cast<int64_t>(at), kStateInMemory};
+      for (int64_t i : more) ints.push_back(i);
+      std::vector<TensorBase> with_state(inputs.begin(), inputs.end());
+      with_state.push_back(state);
+      launch(kernel, {&out, 1}, with_state, ints.span(), {doubles.begin(), doubles.size()});
+      return;
+    }
   std::lock_guard lock(g.mutex);
   Dims ints{static_cast<int64_t>(g.philox_seed()), 0, 0};
-  if (out.device().is_cpu())
+  if (device.is_cpu())
     ints[2] = reinterpret_cast<int64_t>(&g);
   else
-    ints[1] = static_cast<int64_t>(g.take_philox(
-        blocks
-            ? blocks
-            : philox_blocks(static_cast<uint64_t>(out.numel()), out.dtype() == DType::kFloat64)));
+    ints[1] = static_cast<int64_t>(g.take_philox(blocks));
   for (int64_t i : more) ints.push_back(i);
   launch(kernel, {&out, 1}, inputs, ints.span(), {doubles.begin(), doubles.size()});
 }
