@@ -9,6 +9,7 @@
 #include "scaffolding.h"
 #include "tessera/driver/about.h"
 #include "tessera/driver/cpu.h"
+#include "tessera/ops/attention/settings.h"
 #include "tessera/ops/conv/settings.h"
 
 namespace tessera::python {
@@ -45,6 +46,7 @@ void bind_threads(nb::module_& m) {
   m.def("_set_conv_flag",
         [](int64_t flag, bool on) { conv::set_flag(static_cast<conv::Flag>(flag), on); });
   m.def("_set_conv_benchmark_limit", &conv::set_benchmark_limit);
+  m.def("_set_attention_ways", &attention::set_ways);
   m.def("_cudnn_version", &cudnn_version);
 }
 

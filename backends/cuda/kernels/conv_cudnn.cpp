@@ -3,8 +3,8 @@
 #include <bit>
 #include <unordered_map>
 
+#include "../cudnn_conv.h"
 #include "../cudnn_handle.h"
-#include "../cudnn_plan.h"
 #include "../graphs.h"
 #include "../hash.h"
 #include "../kernels.h"
@@ -132,8 +132,10 @@ Status run_plan(Device& d, CUstream stream, const CudnnApi& api, const CudnnHand
                 const CudnnPlan& plan, const ConvCall& c) {
   Scratch workspace(d, stream);
   if (plan.workspace > 0) TS_TRY(workspace.take(static_cast<size_t>(plan.workspace)));
-  return run_cudnn(api, s.handle, plan, c.input.data, c.weight.data, c.output.data,
-                   reinterpret_cast<void*>(workspace.address()));
+  const CudnnData data[] = {
+      {kCudnnX, c.input.data}, {kCudnnW, c.weight.data}, {kCudnnY, c.output.data}};
+  return run_cudnn(api, s.handle, plan, data, reinterpret_cast<void*>(workspace.address()),
+                   "a convolution");
 }
 
 // Milliseconds of the best of a few runs; negative if it cannot run.
@@ -164,10 +166,12 @@ void find_plan(Device& d, CUstream stream, const CudnnApi& api, const CudnnHandl
   // Nothing runs, and nothing can be timed, while the stream is captured.
   const bool timed = (call.flags & conv::kBenchmark) && !is_capturing(stream);
   const int64_t wanted = !timed ? 1 : call.benchmark_limit <= 0 ? INT32_MAX : call.benchmark_limit;
-  CudnnLimits limits{(call.flags & conv::kDeterministic) != 0, (call.flags & conv::kAllowTf32) != 0,
+  CudnnLimits limits{(call.flags & conv::kDeterministic) != 0,
+                     c.dtype != DType::kFloat32 || (call.flags & conv::kAllowTf32) != 0,
                      call.flags & kSmall ? kSmallWorkspace : kMaxWorkspace};
   std::vector<CudnnPlan> plans;
-  Status made = cudnn_plans(api, s.handle, c, limits, wanted, &plans, &out->why);
+  auto graph = [&](CudnnParts* parts) { return cudnn_conv_graph(api, s.handle, c, parts); };
+  Status made = cudnn_plans(api, s.handle, graph, limits, wanted, &plans, &out->why);
   if (!made.ok()) out->why = made.message;
   if (plans.empty()) return;
   size_t chosen = 0;

@@ -35,11 +35,19 @@ class _Matmul:
 
 matmul = _Matmul()
 
-_attention = dict.fromkeys(("flash", "math", "mem_efficient", "cudnn"), True)
+# As tessera/ops/attention/settings.h has them.
+_WAYS = {"flash": 1, "math": 2, "mem_efficient": 4, "cudnn": 8}
+_attention = dict.fromkeys(_WAYS, True)
+
+
+def _allow_attention(**ways):
+    """One fused kernel stands behind every name but math; where it cannot, math is taken."""
+    _attention.update({name: bool(on) for name, on in ways.items()})
+    _C._set_attention_ways(sum(bit for name, bit in _WAYS.items() if _attention[name]))
 
 
 def enable_flash_sdp(enabled):
-    _attention["flash"] = bool(enabled)
+    _allow_attention(flash=enabled)
 
 
 def flash_sdp_enabled():
@@ -47,7 +55,7 @@ def flash_sdp_enabled():
 
 
 def enable_math_sdp(enabled):
-    _attention["math"] = bool(enabled)
+    _allow_attention(math=enabled)
 
 
 def math_sdp_enabled():
@@ -55,7 +63,7 @@ def math_sdp_enabled():
 
 
 def enable_mem_efficient_sdp(enabled):
-    _attention["mem_efficient"] = bool(enabled)
+    _allow_attention(mem_efficient=enabled)
 
 
 def mem_efficient_sdp_enabled():
@@ -63,7 +71,7 @@ def mem_efficient_sdp_enabled():
 
 
 def enable_cudnn_sdp(enabled):
-    _attention["cudnn"] = bool(enabled)
+    _allow_attention(cudnn=enabled)
 
 
 def cudnn_sdp_enabled():
@@ -74,13 +82,13 @@ def cudnn_sdp_enabled():
 def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
     """Which ways to compute attention may be chosen from, for a while."""
     before = dict(_attention)
-    _attention.update(
+    _allow_attention(
         flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
     )
     try:
         yield
     finally:
-        _attention.update(before)
+        _allow_attention(**before)
 
 
 def preferred_linalg_library(backend=None):

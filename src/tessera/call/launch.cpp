@@ -1,10 +1,12 @@
 // Kernels and reductions: memory made ready, arguments laid out, the backend called.
+#include "tessera/autograd/node.h"
 #include "tessera/base/blocking.h"
 #include "tessera/call/mismatch.h"
 #include "tessera/driver/current.h"
 #include "tessera/fuse/rows.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/ops/call.h"
+#include "tessera/ops/support.h"
 
 namespace tessera {
 
@@ -76,6 +78,30 @@ void launch(const char* kernel, std::span<const TensorBase> outputs,
     status = backend_of(device).run_kernel(exec_for(device), kernel, &args);
   }
   check(status, kernel);
+}
+
+bool supports(Device device, const char* kernel, std::span<const KernelTensor> operands,
+              std::span<const int64_t> ints) {
+  if (device.is_meta() || !has_kernel(device, kernel)) return false;
+  const KernelArgs args{0,
+                        nullptr,
+                        static_cast<int>(operands.size()),
+                        operands.data(),
+                        static_cast<int>(ints.size()),
+                        ints.data(),
+                        0,
+                        nullptr};
+  Status status = backend_of(device).run_kernel(exec_for(device), kernel, &args);
+  if (status.code == Code::kUnsupported) return false;
+  check(status, kernel);
+  return true;
+}
+
+bool is_recorded(std::initializer_list<TensorBase> tensors) {
+  if (!autograd::grad_enabled()) return false;
+  for (const TensorBase& t : tensors)
+    if (t.requires_grad()) return true;
+  return false;
 }
 
 Dims reduced_dims(const Call& call, int arg, int ndim) {

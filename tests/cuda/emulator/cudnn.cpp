@@ -1,11 +1,8 @@
-// Stands in for libcudnn: the graph API of one convolution, computed one element after another.
+// Stands in for libcudnn: the graph API of one convolution, computed one element after another, and
+// of graphs of matrix products, reductions and pointwise operations (cudnn_steps.cpp).
 // Engine 0 uses tensor cores and is not deterministic, engine 1 is neither, engine 2 cannot be
 // built: so that choosing among them is seen.
-#include <functional>
-#include <map>
-#include <vector>
-
-#include "cudnn_shared.h"
+#include "cudnn.h"
 
 extern "C" int emulator_enqueue(void* stream, std::function<int()>* work);
 
@@ -13,35 +10,6 @@ namespace emulator {
 namespace {
 
 constexpr int64_t kEngines = 3, kWorkspace = 512;
-
-struct Descriptor {
-  cudnnBackendDescriptorType_t type;
-  bool ready = false;
-  int64_t engine = 0;                 // of a configuration, an engine
-  const Descriptor* graph = nullptr;  // of a configuration
-  std::map<int, std::vector<char>> attributes;
-
-  template <class T>
-  std::vector<T> all(int name) const {
-    auto it = attributes.find(name);
-    if (it == attributes.end()) return {};
-    std::vector<T> out(it->second.size() / sizeof(T));
-    std::memcpy(out.data(), it->second.data(), it->second.size());
-    return out;
-  }
-  template <class T>
-  T one(int name) const {
-    std::vector<T> v = all<T>(name);
-    return v.empty() ? T() : v[0];
-  }
-  const Descriptor* part(int name) const { return one<const Descriptor*>(name); }
-  bool has(std::initializer_list<int> names) const {
-    for (int n : names)
-      if (!attributes.count(n)) return false;
-    return true;
-  }
-};
-Descriptor* of(cudnnBackendDescriptor_t d) { return static_cast<Descriptor*>(d); }
 
 size_t bytes_of(cudnnBackendAttributeType_t type) {
   switch (type) {
@@ -115,6 +83,7 @@ cudnnStatus_t finalized(Descriptor& d) {
       break;
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
       complete = d.has({800, 801});
+      if (complete && !names_of(d.part(801)->type)) complete = read_steps(d) != nullptr;
       break;
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
       complete = d.has({200, 201});
@@ -289,11 +258,35 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const d,
   }
 }
 
+namespace {
+
+cudnnStatus_t run_steps(cudnnHandle_t h, const Descriptor& config, const Descriptor& pack) {
+  auto names = pack.all<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  auto pointers = pack.all<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+  void* workspace = pack.one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+  const bool uses = config.engine == 0;
+  if (names.size() != pointers.size() || (uses && !workspace)) return CUDNN_STATUS_BAD_PARAM;
+  std::map<int64_t, void*> data;
+  for (size_t i = 0; i < names.size(); ++i) data[names[i]] = pointers[i];
+  std::shared_ptr<const Steps> steps = read_steps(*config.graph);
+  if (!steps || !has_all(*steps, data)) return CUDNN_STATUS_BAD_PARAM;
+  std::function<int()> work = [run = prepare(steps, data), workspace, uses] {
+    if (uses) std::memset(workspace, 0xff, kWorkspace);
+    run();
+    return 0;
+  };
+  return emulator_enqueue(h->stream, &work) == 0 ? CUDNN_STATUS_SUCCESS
+                                                 : CUDNN_STATUS_EXECUTION_FAILED;
+}
+
+}  // namespace
+
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan,
                                   cudnnBackendDescriptor_t pack) {
   if (!of(plan)->ready || !of(pack)->ready) return CUDNN_STATUS_BAD_PARAM;
   const Descriptor& config = *of(plan)->part(401);
   const Descriptor& operation = *config.graph->part(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+  if (!names_of(operation.type)) return run_steps(h, config, *of(pack));
   const Names& n = *names_of(operation.type);
   Problem p{};
   p.kind = operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR         ? 0

@@ -1,4 +1,4 @@
-"""Which kernel computes attention: a choice that programs name. There is one here."""
+"""Which kernel computes attention: a choice that programs name."""
 
 import contextlib
 from enum import IntEnum
@@ -17,7 +17,8 @@ class SDPBackend(IntEnum):
 
 @contextlib.contextmanager
 def sdpa_kernel(backends, set_priority=False):
-    """Takes a kernel's name, or a list of them. The result is the same whichever is named."""
+    """Takes a kernel's name, or a list of them: those that may be chosen from, for a while. A fused
+    kernel that cannot compute a call leaves it to the plain one."""
     if isinstance(backends, SDPBackend):
         backends = [backends]
     if not isinstance(backends, (list, tuple)) or not all(
@@ -26,4 +27,12 @@ def sdpa_kernel(backends, set_priority=False):
         raise AssertionError(
             "Backend must be an instance of SDPBackend or a list of SDPBackend instances"
         )
-    yield {}
+    from ...backends.cuda import sdp_kernel
+
+    with sdp_kernel(
+        enable_flash=SDPBackend.FLASH_ATTENTION in backends,
+        enable_math=SDPBackend.MATH in backends,
+        enable_mem_efficient=SDPBackend.EFFICIENT_ATTENTION in backends,
+        enable_cudnn=SDPBackend.CUDNN_ATTENTION in backends,
+    ):
+        yield {}

@@ -10,6 +10,7 @@
 #include "tessera/gen/random.h"
 #include "tessera/gen/softmax.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/attention/fused.h"
 
 namespace tessera {
 
@@ -73,6 +74,12 @@ TS_OP({
       TS_CHECK(!mask.defined() || !c.flag(5),
                "scaled_dot_product_attention: Explicit attn_mask should not be set when "
                "is_causal=True");
+      const int64_t width = q.sizes()[static_cast<size_t>(q.dim() - 1)];
+      const double scale = c.has(6) ? c.number(6) : 1 / std::sqrt(static_cast<double>(width));
+      if (!mask.defined() && c.number(4) == 0) {
+        TensorBase out = attention::fused(q, k, v, c.flag(5), scale, c.flag(7));
+        if (out.defined()) return out;
+      }
       if (c.flag(7) && q.dim() >= 3) {
         int64_t heads = q.sizes()[static_cast<size_t>(q.dim() - 3)];
         k = repeated(k, heads);
@@ -83,8 +90,6 @@ TS_OP({
       const bool widen = q.device().is_cpu() && is_floating(own) && itemsize(own) < 4;
       if (widen)
         for (TensorBase* t : {&q, &k, &v}) *t = op::_to_dtype(*t, DType::kFloat32);
-      int64_t width = q.sizes()[static_cast<size_t>(q.dim() - 1)];
-      double scale = c.has(6) ? c.number(6) : 1 / std::sqrt(static_cast<double>(width));
       TensorBase weights = op::matmul(op::mul(q, Scalar(scale)), op::transpose(k, -2, -1));
       constexpr double kNever = -std::numeric_limits<double>::infinity();
       int64_t rows = weights.sizes()[static_cast<size_t>(weights.dim() - 2)];
