@@ -10,6 +10,7 @@ another thread or stream, a function that cannot be captured.
 import threading
 import types
 import weakref
+from operator import is_
 
 from . import _C
 from .utils._pytree import tree_flatten, tree_unflatten
@@ -17,6 +18,8 @@ from .utils._pytree import tree_flatten, tree_unflatten
 Tensor = _C.Tensor
 _SIMPLE = (bool, int, float, complex, str, bytes, type(None), _C.dtype, _C.device)
 _WATCHED = 2  # calls before the capture
+# Modules whose functions answer otherwise at each call.
+_RESTLESS = ("random", "secrets", "time", "datetime", "os", "numpy", "itertools", "threading")
 _MOST_GRAPHS = 32  # of a function
 _MOST_STATE = 20000  # values that are compared at each call
 _all = weakref.WeakSet()
@@ -39,10 +42,29 @@ class _State:
         self.items = []
         self.tensors = {}
         self._seen = {}  # keeps what is seen alive, so that no number is used twice
+        # Where all of it was found, and what was there: to see soon that nothing has changed.
+        self._dicts, self._lists, self._cells, self._names = [], [], [], []
         self._add(function)
+        self._places = [_C._place(t) for t in self.tensors.values()]
 
     def __eq__(self, other):
         return self.items == other.items
+
+    def is_current(self):
+        """Is everything where it was, and the same object? If not, it may still be equal."""
+        for found, values in self._dicts:
+            if len(found) != len(values) or not all(map(is_, found.values(), values)):
+                return False
+        for found, values in self._lists:
+            if len(found) != len(values) or not all(map(is_, found, values)):
+                return False
+        for cell, value in self._cells:
+            if cell.cell_contents is not value:
+                return False
+        for names, name, value in self._names:
+            if names.get(name) is not value:
+                return False
+        return self._places == [_C._place(t) for t in self.tensors.values()]
 
     def _add(self, value):
         if len(self.items) > _MOST_STATE:
@@ -57,40 +79,59 @@ class _State:
         self._seen[id(value)] = value
         if isinstance(value, Tensor):
             self.tensors[id(value)] = value
-            self.items.append((_C._place(value), value.shape, value.stride(), value.requires_grad))
+            self.items.append(_C._place(value))
         elif isinstance(value, types.FunctionType):
             self._add_function(value)
         elif isinstance(value, types.MethodType):
             self._add(value.__self__)
             self._add(value.__func__)
         elif isinstance(value, (list, tuple, set, frozenset)):
+            self._lists.append((value, list(value)))
             self.items.append(len(value))
             for one in value:
                 self._add(one)
         elif isinstance(value, dict):
+            self._dicts.append((value, list(value.values())))
             self.items.append(len(value))
             for key, one in value.items():
                 self._add(key)
                 self._add(one)
-        elif isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType)):
-            pass  # by which one it is
-        elif _is_ours(type(value)) and not hasattr(value, "__dict__"):
-            pass
+        elif isinstance(value, types.BuiltinFunctionType):
+            if (value.__module__ or "").split(".")[0] in _RESTLESS:
+                raise _TooMuch
+        elif isinstance(value, types.ModuleType):
+            if value.__name__.split(".")[0] in _RESTLESS:
+                raise _TooMuch
+        elif isinstance(value, type):
+            self._add_class(value)
+        elif hasattr(type(value), "__next__"):
+            raise _TooMuch  # the next value is another one
         elif hasattr(value, "__dict__"):
+            self._dicts.append((vars(value), list(vars(value).values())))
             for key, one in vars(value).items():
                 self._add(key)
                 self._add(one)
-            forward = getattr(type(value), "forward", None)
-            if isinstance(forward, types.FunctionType):
-                self._add(forward)
+            self._add(type(value))
         # What is left has no state that Python shows: it is told apart by which one it is.
+
+    def _add_class(self, cls):
+        """What its methods use, and values that it keeps."""
+        for base in cls.__mro__:
+            if base is object or _is_ours(base):
+                continue
+            for name, one in list(vars(base).items()):
+                if isinstance(one, (*_SIMPLE, Tensor, types.FunctionType)):
+                    self._names.append((vars(base), name, one))
+                    self._add(one)
 
     def _add_function(self, function):
         for cell in function.__closure__ or ():
             try:
-                self._add(cell.cell_contents)
-            except ValueError:  # not set yet
-                self.items.append(None)
+                value = cell.cell_contents
+            except ValueError:  # not set yet: it will be another
+                raise _TooMuch from None
+            self._cells.append((cell, value))
+            self._add(value)
         for defaults in (function.__defaults__, function.__kwdefaults__):
             if defaults:
                 self._add(defaults)
@@ -99,12 +140,31 @@ class _State:
         names = function.__globals__
         for code in _codes(function.__code__):
             for name in code.co_names:
-                if name in names:
-                    self._add(names[name])
+                if name not in names:
+                    continue
+                value = names[name]
+                self._names.append((names, name, value))
+                self._add(value)
+                if isinstance(value, types.ModuleType) and not _is_ours_name(value.__name__):
+                    # co_names has names of attributes, too.
+                    for of_module in code.co_names:
+                        if of_module in vars(value):
+                            self._names.append((vars(value), of_module, vars(value)[of_module]))
+                            self._add(vars(value)[of_module])
+
+
+def _is_ours_name(name):
+    return (name or "").split(".")[0] in ("tessera", "torch", "builtins")
 
 
 def _is_ours(thing):
-    return (getattr(thing, "__module__", None) or "").split(".")[0] in ("tessera", "torch")
+    return _is_ours_name(getattr(thing, "__module__", None))
+
+
+def _grads(state):
+    """The gradients that tensors of the state have now."""
+    leaves = [t for t in state.tensors.values() if t.requires_grad and t.is_leaf]
+    return [None if t.grad is None else (_C._place(t.grad), t.grad._version) for t in leaves]
 
 
 def _codes(code):
@@ -144,13 +204,16 @@ class GraphCalls:
             entry = self.entries[key] = _Entry()
         if entry.plain or entry.thread != threading.get_ident() or _C._cuda_is_capturing():
             return self.function(*args, **kwargs)
-        try:
-            state = _State(self.function)
-        except _TooMuch:
-            entry.plain = True
-            return self.function(*args, **kwargs)
-        if entry.state is not None and entry.state != state:
-            entry = self.entries[key] = _Entry()
+        state = entry.state
+        if state is None or not state.is_current():
+            try:
+                state = _State(self.function)
+            except _TooMuch:
+                entry.plain = True
+                return self.function(*args, **kwargs)
+            if entry.state is not None and entry.state != state:
+                entry = self.entries[key] = _Entry()
+            entry.state = state
         if entry.calls < _WATCHED:
             return self._watched(entry, state, flat, args, kwargs)
         if entry.captured is None:
@@ -164,6 +227,7 @@ class GraphCalls:
         """Runs as it is; says whether a graph would have done the same."""
         inputs = [a for a in flat if isinstance(a, Tensor)]
         versions = [a._version for a in inputs]
+        grads = _grads(state)
         entry.calls += 1
         results = self.function(*args, **kwargs)
         outputs, _ = tree_flatten(results)
@@ -178,6 +242,7 @@ class GraphCalls:
         entry.plain = not (
             same_device
             and entry.state == state
+            and grads == _grads(state)
             and versions == [a._version for a in inputs]
             and all(isinstance(o, (Tensor, *_SIMPLE)) for o in outputs)
             and _leaves(outputs, inputs) <= known

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import random
 import weakref
 
 import pytest
@@ -266,6 +267,7 @@ def test_memory_is_given_back_after_the_graph(cuda):
     gc.collect()
     torch.cuda.empty_cache()
     x = torch.ones(1 << 20, device=cuda)
+    torch.cuda.synchronize()  # it has its memory now
     allocated, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
     for _ in range(3):
         g, y = captured(lambda: (x * 2).cumsum(0).cumsum(0))
@@ -661,15 +663,20 @@ def test_compiled_calls_whose_backward_is_still_to_come(cuda):
     assert replays(f) == 1
 
 
+outside = 1.0
+
+
 def test_compiled_calls_see_what_changed(cuda):
     """Values that the function uses beside its arguments: a graph is for those of its capture."""
+    global outside
+    outside = 1.0
     scale = 2.0
     layer = nn.Linear(3, 3).to(cuda)
     layer.gain = 1.0
     table = torch.ones(3, device=cuda)
 
     def f(x):
-        return layer(x) * scale * layer.gain + table
+        return layer(x) * scale * layer.gain * outside + table
 
     compiled = torch.compile(f, mode="reduce-overhead")
     x = torch.randn(2, 3, device=cuda)
@@ -681,6 +688,8 @@ def test_compiled_calls_see_what_changed(cuda):
 
     check()
     assert replays(compiled) == 1
+    outside = 1.5
+    check()
     scale = 3.0
     check()
     layer.gain = 0.5
@@ -708,7 +717,30 @@ def test_compiled_functions_that_cannot_be_captured(cuda):
         calls.append(1)
         return x + len(calls)
 
+    weight = torch.ones(3, device=cuda, requires_grad=True)
+
+    def trains(x):
+        loss = (x * weight).sum()
+        loss.backward()
+        return loss.detach()
+
+    def at_random(x):
+        return x + random.random()
+
+    numbers = iter(range(100))
+
+    def goes_on(x):
+        return x + next(numbers)
+
     x = torch.ones(3, device=cuda)
+    for f in (trains, at_random, goes_on):
+        compiled = torch.compile(f, mode="reduce-overhead")
+        seen = set()
+        for _ in range(5):
+            weight.grad = None
+            seen.add(compiled(x).sum().item())
+            assert f is not trains or weight.grad.tolist() == [1] * 3
+        assert replays(compiled) == 0 and len(seen) == (1 if f is trains else 5)
     for f in (reads, writes, counts):
         compiled = torch.compile(f, mode="reduce-overhead")
         for n in range(5):

@@ -120,6 +120,7 @@ def memory_stays_and_goes():
     gc.collect()
     torch.cuda.empty_cache()
     x = torch.ones(4 << 20, device=DEVICE)
+    torch.cuda.synchronize()
     allocated, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
     graph, y = captured(lambda: (x * 3).cumsum(0).cumsum(0))
     graph.replay()

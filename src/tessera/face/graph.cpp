@@ -71,6 +71,11 @@ struct CUDAGraph::State {
 
   void clear() {
     if (capture) {
+      try {
+        // What the program asked for since the capture began goes with it: it must not run later.
+        fuse::run_everything(Reason::kCapture);
+      } catch (...) {
+      }
       GraphHandle unfinished = nullptr;
       end(&unfinished);
       if (unfinished) accelerator()->graph_destroy(device, unfinished);
