@@ -126,6 +126,13 @@ def test_projection(device, bidirectional, packed, bias):
     )
 
 
+@pytest.mark.parametrize("batch", [7, 11])
+def test_limits_that_are_not_told(device, batch):
+    """The emulated cuDNN refuses these late: the first of them but once, the other always."""
+    for _ in range(2):
+        compare(device, "lstm", batch=batch, num_layers=2, bidirectional=True)
+
+
 def test_many_layers_and_wide_ones(device):
     compare(device, "gru", num_layers=9, bidirectional=True)  # more weights than one launch moves
     torch.manual_seed(1)

@@ -95,7 +95,8 @@ def check(torch, mode, hidden, packed, options, report):
                 here = [s.to("cuda", dtype) for s in state]
                 used, got = run(torch, net, x.to("cuda", dtype), here, packed)
             except RuntimeError as error:
-                report(row, float("inf"), f"{place}: {error}", True)
+                refused = "does not take" in str(error)
+                report(row, -1.0 if refused else float("inf"), f"{place}: {error}", True)
                 continue
         with torch.no_grad():
             flat = net(x.to("cuda", dtype))[0]  # without a gradient, from zeros
@@ -110,9 +111,12 @@ def check(torch, mode, hidden, packed, options, report):
 
 
 def answers(torch, few):
-    began, rows, wrong = time.time(), {}, []
+    began, rows, wrong, refused = time.time(), {}, [], []
 
     def report(row, off, where, bad):
+        if off < 0:
+            refused.append(f"REFUSED {row}: {where}")
+            return
         count, worst, place = rows.get(row, (0, -1.0, ""))
         rows[row] = (count + 1, *((off, where) if not off <= worst else (worst, place)))
         if bad:
@@ -123,12 +127,13 @@ def answers(torch, few):
     for case in cases(few):
         check(torch, *case, report)
         count += 1
-    for line in wrong[:30]:
+    for line in wrong[:30] + refused[:10]:
         print(line)
     print(f"{'dtype':14} {'checked':>8} {'worst':>9}  where")
     for row, (n, off, where) in sorted(rows.items()):
         print(f"{row:14} {n:8} {off:9.1e}  {where[:90]}")
-    print(f"{count} networks, {len(wrong)} wrong, {time.time() - began:.0f} s\n", flush=True)
+    end = f"{len(wrong)} wrong, {len(refused)} refused by cuDNN, {time.time() - began:.0f} s\n"
+    print(f"{count} networks, {end}", flush=True)
     return not wrong
 
 

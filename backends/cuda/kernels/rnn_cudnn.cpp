@@ -217,15 +217,23 @@ Status forward_kernel(Device& d, CUstream stream, const KernelArgs& args) {
                                p.x.get(), in[0].data, p.y.get(), out[0].data, p.h.get(), in[1].data,
                                out[1].data, p.c.get(), lstm ? in[2].data : nullptr,
                                lstm ? out[2].data : nullptr, p.weights, space.data, p.workspace,
-                               workspace.as<void>(), p.reserve, reserve ? reserve->data : nullptr),
+                               workspace.as<void>(), reserve ? p.reserve : 0,
+                               reserve ? reserve->data : nullptr),
         "running");
   };
   Status ran = run();
-  if (ran.code != Code::kUnsupported || !s.found->plan.persistent) return ran;
-  // Not all limits of those kernels are told beforehand.
-  state(d).persistent = false;
-  find_plan(d, stream, args, &s, s.found);
-  return s.found->possible ? run() : ran;
+  if (ran.code != Code::kUnsupported) return ran;
+  // Not all limits are told beforehand. The caller goes step by step then; later calls know.
+  s.why = ran.message;
+  if (s.found->plan.persistent) {
+    state(d).persistent = false;
+    find_plan(d, stream, args, &s, s.found);
+  } else {
+    s.found->possible = false;
+    s.found->why = s.why;
+  }
+  TS_TRY(cudnn_refuses("a recurrent network", s.why.c_str()));
+  return fail(Code::kUnsupported, "%s", s.why.c_str());
 }
 
 Status backward_kernel(Device& d, CUstream stream, const KernelArgs& args) {

@@ -243,6 +243,28 @@ Result run_part(const Network& net, const TensorBase& data, const std::vector<Te
   return r;
 }
 
+// Dropout is our own, so that it comes from the program's generator and can be repeated by its
+// seed: cuDNN's has a state that can only be set by a slow call.
+Result run_parts(const Network& net, const TensorBase& data, const std::vector<TensorBase>& state,
+                 const Dims& batch_sizes, bool train) {
+  if (net.dropout == 0 || !net.train || net.layers == 1)
+    return run_part(net, data, state, batch_sizes, train);
+  TensorBase x = data;
+  std::vector<std::vector<TensorBase>> finals(state.size());
+  for (int64_t layer = 0; layer < net.layers; ++layer) {
+    if (layer > 0) x = op::dropout(x, net.dropout, true);
+    std::vector<TensorBase> own;
+    for (const TensorBase& h : state)
+      own.push_back(op::narrow(h, 0, layer * net.directions(), net.directions()));
+    Result r = run_part(net.part(layer), x, own, batch_sizes, train);
+    x = r.out;
+    for (size_t i = 0; i < own.size(); ++i) finals[i].push_back(r.state[i]);
+  }
+  Result out{x, {}};
+  for (const std::vector<TensorBase>& states : finals) out.state.push_back(op::cat(states));
+  return out;
+}
+
 }  // namespace
 
 bool run_by_cudnn(const Network& net, const TensorBase& data, const std::vector<TensorBase>& state,
@@ -257,25 +279,12 @@ bool run_by_cudnn(const Network& net, const TensorBase& data, const std::vector<
   const bool train = wants_gradient(net, data, state);
   if (!ask(new_empty({1}, t, data.device()), told(net, s, t, train, batch_sizes)).possible)
     return false;
-  // Dropout is our own, so that it comes from the program's generator and can be repeated by its
-  // seed: cuDNN's has a state that can only be set by a slow call.
-  if (net.dropout == 0 || !net.train || net.layers == 1) {
-    *out = run_part(net.part(0, net.layers), data, state, batch_sizes, train);
-    return true;
+  try {
+    *out = run_parts(net, data, state, batch_sizes, train);
+  } catch (const Error& e) {  // a limit that it did not tell beforehand
+    if (e.kind() != ErrorKind::kNotImplemented) throw;
+    return false;
   }
-  TensorBase x = data;
-  std::vector<std::vector<TensorBase>> finals(state.size());
-  for (int64_t layer = 0; layer < net.layers; ++layer) {
-    if (layer > 0) x = op::dropout(x, net.dropout, true);
-    std::vector<TensorBase> own;
-    for (const TensorBase& h : state)
-      own.push_back(op::narrow(h, 0, layer * net.directions(), net.directions()));
-    Result r = run_part(net.part(layer, 1), x, own, batch_sizes, train);
-    x = r.out;
-    for (size_t i = 0; i < own.size(); ++i) finals[i].push_back(r.state[i]);
-  }
-  *out = {x, {}};
-  for (const std::vector<TensorBase>& states : finals) out->state.push_back(op::cat(states));
   return true;
 }
 

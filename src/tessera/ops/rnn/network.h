@@ -28,8 +28,8 @@ struct Network {
   }
   bool has_projection() const { return per_direction() == (has_biases ? 5u : 3u); }
   Weights at(int64_t layer_and_direction) const;
-  // Some of its layers, as a network without dropout.
-  Network part(int64_t first, int64_t count) const;
+  // One of its layers, as a network.
+  Network part(int64_t layer) const;
 };
 
 // The outputs, and the last state of each layer and direction.

@@ -65,12 +65,11 @@ Weights Network::at(int64_t i) const {
   return out;
 }
 
-Network Network::part(int64_t first, int64_t count) const {
+Network Network::part(int64_t layer) const {
   Network out = *this;
   const size_t n = per_direction() * static_cast<size_t>(directions());
-  out.weights = weights.subspan(static_cast<size_t>(first) * n, static_cast<size_t>(count) * n);
-  out.layers = count;
-  out.dropout = 0;
+  out.weights = weights.subspan(static_cast<size_t>(layer) * n, n);
+  out.layers = 1;
   return out;
 }
 
