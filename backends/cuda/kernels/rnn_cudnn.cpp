@@ -122,20 +122,23 @@ struct Session {
   std::string why;  // there is no plan
 };
 
-void find_plan(Device& d, CUstream stream, const KernelArgs& args, Session* s, Found* out) {
+// Fails only for want of memory, which is no property of the network.
+Status find_plan(Device& d, CUstream stream, const KernelArgs& args, Session* s, Found* out) {
   CudnnRnn net;
   *out = {};
   if (!read_network(args, &net)) {
     out->why = "it has more elements than 32 bits count";
-    return;
+    return ok();
   }
   for (bool persistent : {true, false}) {
     net.persistent = persistent && state(d).persistent;
     Status made = make_cudnn_rnn_plan(d, stream, *s->api, s->handle->handle, net, &out->plan);
+    if (made.code == Code::kOutOfMemory) return made;
     out->possible = made.ok();
     out->why = made.ok() ? "" : made.message;
-    if (made.ok() || !out->plan.persistent) return;
+    if (made.ok() || !out->plan.persistent) break;
   }
+  return ok();
 }
 
 Status open(Device& d, CUstream stream, const KernelArgs& args, Session* s) {
@@ -159,7 +162,13 @@ Status open(Device& d, CUstream stream, const KernelArgs& args, Session* s) {
     plans.clear();
   }
   auto [it, fresh] = plans.try_emplace(key_of(args));
-  if (fresh) find_plan(d, stream, args, s, &it->second);
+  if (fresh) {
+    Status found = find_plan(d, stream, args, s, &it->second);
+    if (!found.ok()) {
+      plans.erase(it);
+      return found;
+    }
+  }
   if (it->second.possible)
     s->found = &it->second;
   else
@@ -227,7 +236,7 @@ Status forward_kernel(Device& d, CUstream stream, const KernelArgs& args) {
   s.why = ran.message;
   if (s.found->plan.persistent) {
     state(d).persistent = false;
-    find_plan(d, stream, args, &s, s.found);
+    TS_TRY(find_plan(d, stream, args, &s, s.found));
   } else {
     s.found->possible = false;
     s.found->why = s.why;
