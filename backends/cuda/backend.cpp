@@ -296,14 +296,12 @@ Status run_reduce(Exec exec, const ReduceProgram* program) {
               [&](Device& d) { return run_reduce_on(d, stream_of(d, exec.stream), *program); });
 }
 
-// Rows that a block holds in registers.
-constexpr int64_t kLongestJoinedRow = 8192;
-
 bool can_join(const JoinedProgram* program) {
   const JoinedProgram& p = *program;
   if (!Joins::fit(p.before, p.after)) return false;
   if (p.reduce) return p.rows.n > 1 || !p.before;
-  return find_joined_kernel(p.kernel) && p.rows.n <= kLongestJoinedRow;
+  const JoinedKernel* k = find_joined_kernel(p.kernel);
+  return k && k->takes(p.rows.rows, p.rows.n);
 }
 
 Status run_joined(Exec exec, const JoinedProgram* program) {
@@ -312,7 +310,7 @@ Status run_joined(Exec exec, const JoinedProgram* program) {
   return with(exec.device, [&](Device& d) {
     const CUstream stream = stream_of(d, exec.stream);
     if (p.reduce) return run_reduce_on(d, stream, *p.reduce, joins);
-    return find_joined_kernel(p.kernel)(d, stream, *p.args, joins);
+    return find_joined_kernel(p.kernel)->run(d, stream, *p.args, joins);
   });
 }
 

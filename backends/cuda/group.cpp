@@ -19,10 +19,8 @@ Status run_group_on(Device& d, CUstream stream, const GroupProgram& g) {
   TS_TRY(get_kernel(d, group_key(g, plan, static_cast<uint64_t>(d.ordinal)), kGroupEntry,
                     g.instrs[0].body ? g.instrs[0].body->name : "convert", &k,
                     [&] { return group_text(g, plan); }));
-  int64_t work = group_work(g, plan);
-  int64_t blocks =
-      plan.mode == GroupMode::kTile ? work : (work + kGroupThreads - 1) / kGroupThreads;
-  Grid grid{std::clamp<int64_t>(blocks, 1, int64_t{d.multiprocessors} * 8), kGroupThreads};
+  Grid grid{std::min<int64_t>(group_blocks(g, plan), INT32_MAX),
+            plan.mode == GroupMode::kTile ? kTileThreads : kGroupThreads};
   return launch(d, stream, *k, grid, words, "launching a pointwise kernel");
 }
 

@@ -18,12 +18,6 @@ struct Entry {
 
 bool less(const Hash128& a, const Hash128& b) { return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo; }
 
-int64_t blocks_of(const Device& d, const Entry& e) {
-  const int64_t threads = (group_work(*e.program, e.plan) + e.plan.unroll - 1) / e.plan.unroll;
-  return std::clamp<int64_t>((threads + kGroupThreads - 1) / kGroupThreads, 1,
-                             int64_t{d.multiprocessors} * 8);
-}
-
 // Entries of one structure, as many as the parameters of a launch have room for at a time.
 Status run_batches(Device& d, CUstream stream, const Entry* first, const Entry* last) {
   const GroupProgram& g = *first->program;
@@ -38,12 +32,10 @@ Status run_batches(Device& d, CUstream stream, const Entry* first, const Entry* 
     for (; first != last; ++first) {
       const int n = group_params(*first->program, first->plan, params);
       if (used + kBatchRow + n > kMaxParamWords) break;
-      const int64_t own = blocks_of(d, *first);
       words[used] = static_cast<uint64_t>(blocks);
-      words[used + 1] = static_cast<uint64_t>(own);
       std::copy_n(params, n, words + used + kBatchRow);
       used += kBatchRow + n;
-      blocks += own;
+      blocks += group_blocks(*first->program, first->plan);
       ++count;
     }
     words[0] = static_cast<uint64_t>(count);

@@ -12,8 +12,8 @@ std::unordered_map<std::string_view, KernelFn>& kernels() {
   static std::unordered_map<std::string_view, KernelFn> all;
   return all;
 }
-std::unordered_map<std::string_view, JoinedFn>& joined_kernels() {
-  static std::unordered_map<std::string_view, JoinedFn> all;
+std::unordered_map<std::string_view, JoinedKernel>& joined_kernels() {
+  static std::unordered_map<std::string_view, JoinedKernel> all;
   return all;
 }
 std::vector<StreamEndFn>& stream_ends() {
@@ -35,13 +35,14 @@ KernelFn find_named_kernel(const char* name) {
   return it == kernels().end() ? nullptr : it->second;
 }
 
-RegisterJoined::RegisterJoined(const char* name, JoinedFn fn) {
-  joined_kernels().emplace(name, fn);
+RegisterJoined::RegisterJoined(const char* name, JoinedFn fn,
+                               bool (*takes)(int64_t rows, int64_t n)) {
+  joined_kernels().emplace(name, JoinedKernel{fn, takes});
 }
 
-JoinedFn find_joined_kernel(const char* name) {
+const JoinedKernel* find_joined_kernel(const char* name) {
   auto it = joined_kernels().find(name);
-  return it == joined_kernels().end() ? nullptr : it->second;
+  return it == joined_kernels().end() ? nullptr : &it->second;
 }
 
 Status refuse_complex(const KernelArgs& args, const char* name) {

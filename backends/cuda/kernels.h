@@ -23,12 +23,20 @@ KernelFn find_named_kernel(const char* name);
 
 // A kernel over rows that takes pointwise work in; see Note [Company of a kernel].
 using JoinedFn = Status (*)(Device& d, CUstream stream, const KernelArgs& args, const Joins& joins);
-struct RegisterJoined {
-  RegisterJoined(const char* name, JoinedFn fn);
+// Rows that a block can hold in its registers.
+inline bool fits_registers(int64_t, int64_t n) { return n <= 8192; }
+struct JoinedKernel {
+  JoinedFn run;
+  bool (*takes)(int64_t rows, int64_t n);
 };
-#define TS_CUDA_JOINED(name, fn) \
-  static const ::tessera::cuda::RegisterJoined TS_CUDA_KERNEL_NAME(__COUNTER__)(name, fn);
-JoinedFn find_joined_kernel(const char* name);
+struct RegisterJoined {
+  RegisterJoined(const char* name, JoinedFn fn,
+                 bool (*takes)(int64_t rows, int64_t n) = fits_registers);
+};
+#define TS_CUDA_JOINED(name, ...) \
+  static const ::tessera::cuda::RegisterJoined TS_CUDA_KERNEL_NAME(__COUNTER__)(name, __VA_ARGS__);
+// Null if there is none of that name.
+const JoinedKernel* find_joined_kernel(const char* name);
 
 // Of a kernel that has no complex form.
 Status refuse_complex(const KernelArgs& args, const char* name);

@@ -144,11 +144,11 @@ bool plan_group(const GroupProgram& g, GroupPlan* plan) {
     plan->vec = 1;
     plan->ndim = static_cast<uint8_t>(g.ndim);
   }
-  // Several loads in flight a thread: about 64 bytes of them, or 4 single elements.
+  // Two vectors of a single operand in flight a thread, or a few single elements.
   size_t bytes = std::max<size_t>(input_bytes * plan->vec, 1);
-  plan->unroll = plan->mode == GroupMode::kTile
-                     ? 1
-                     : static_cast<uint8_t>(std::clamp<size_t>(64 / bytes, 1, 4));
+  plan->unroll = plan->mode == GroupMode::kTile ? 1
+                 : plan->vec > 1 ? static_cast<uint8_t>(std::clamp<size_t>(32 / bytes, 1, 2))
+                                 : static_cast<uint8_t>(std::clamp<size_t>(16 / bytes, 1, 4));
   return true;
 }
 
@@ -226,8 +226,11 @@ int group_params(const GroupProgram& g, const GroupPlan& plan, uint64_t* words) 
   return n;
 }
 
-int64_t group_work(const GroupProgram& g, const GroupPlan& plan) {
-  if (plan.mode != GroupMode::kTile) return std::max<int64_t>(1, g.numel / plan.vec);
+int64_t group_blocks(const GroupProgram& g, const GroupPlan& plan) {
+  if (plan.mode != GroupMode::kTile) {
+    const int64_t each = int64_t{kGroupThreads} * plan.unroll;
+    return std::max<int64_t>(1, (g.numel / plan.vec + each - 1) / each);
+  }
   int64_t rows = g.sizes[plan.ndim - 2], columns = g.sizes[plan.ndim - 1];
   int64_t batches = plan.ndim == 3 ? g.sizes[0] : 1;
   return batches * ((rows + plan.tile - 1) / plan.tile) * ((columns + plan.tile - 1) / plan.tile);

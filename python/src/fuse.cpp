@@ -75,6 +75,8 @@ void bind_fuse(nb::module_& m) {
   });
   m.def("_fuse_source_lines", [] { return fuse::source_lines(); });
   m.def("_fuse_set_source_lines", fuse::set_source_lines);
+  m.def("_fuse_tiny", fuse::tiny);
+  m.def("_fuse_set_tiny", fuse::set_tiny);
   m.def("_fuse_pass_over", init_source);
   m.def("_fuse_run", [] { fuse::run_everything(fuse::Reason::kUser); });
 }

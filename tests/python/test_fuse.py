@@ -14,7 +14,9 @@ from tessera import fuse
 @pytest.fixture(autouse=True)
 def restore():
     before = fuse.mode()
+    fuse.set_tiny(0)
     yield
+    fuse.set_tiny(1024)
     fuse.set_mode(before)
 
 

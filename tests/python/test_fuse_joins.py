@@ -13,7 +13,9 @@ F = torch.nn.functional
 @pytest.fixture(autouse=True)
 def deferred():
     before = fuse.mode()
+    fuse.set_tiny(0)
     yield
+    fuse.set_tiny(1024)
     fuse.set_mode(before)
 
 

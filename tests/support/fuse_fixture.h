@@ -10,9 +10,13 @@ class FuseTest : public ::testing::Test {
   void SetUp() override {
     fuse::set_mode(fuse::Mode::kOff);
     fuse::set_mode(fuse::Mode::kOn);
+    fuse::set_tiny(0);
     stream().reset_stats();
   }
-  void TearDown() override { fuse::set_mode(fuse::Mode::kOff); }
+  void TearDown() override {
+    fuse::set_mode(fuse::Mode::kOff);
+    fuse::set_tiny(1024);
+  }
 
   fuse::Stream& stream() { return fuse::stream_of(device_); }
   size_t pending() { return stream().pending_ops(); }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "fold.h"
+#include "row_var.h"
 
 namespace tessera::cuda {
 namespace {
@@ -65,6 +66,8 @@ Status run_var_mean(Device& d, CUstream stream, const KernelArgs& args) {
   const KernelTensor& x = args.inputs[0];
   if (!is_floating(x.dtype))
     return fail(Code::kUnsupported, "var(): not implemented for %s", dtype_name(x.dtype));
+  Status status;
+  if (run_row_var(d, stream, args, &status)) return status;
   FoldParams p{};
   p.n = p.lines = 1;
   for (int i = 0; i < x.ndim; ++i) {

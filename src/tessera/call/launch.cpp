@@ -124,9 +124,12 @@ namespace {
 bool may_wait(Device device, std::span<const TensorBase> inputs) {
   if (device.is_meta() || fuse::mode() == fuse::Mode::kOff) return false;
   if (inputs[0].numel() == 0) return false;
-  for (const TensorBase& t : inputs)
+  bool pending = false;
+  for (const TensorBase& t : inputs) {
     if (t.storage().exposed.load(std::memory_order_relaxed)) return false;
-  return true;
+    pending |= t.storage().pending.load(std::memory_order_relaxed) != nullptr;
+  }
+  return pending || !device.is_cpu() || inputs[0].numel() > fuse::tiny();
 }
 
 }  // namespace

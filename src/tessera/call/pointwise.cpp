@@ -243,10 +243,13 @@ void run(Prepared& c, const TensorBase& out, bool may_defer) {
   }
   if (may_defer && fuse::mode() != fuse::Mode::kOff && !p.op->record->raises_on_data) {
     bool exposed = out.storage().exposed.load(std::memory_order_relaxed);
+    bool pending = out.storage().pending.load(std::memory_order_relaxed);
     for (int k = 0; k < p.num_sources; ++k)
-      if (const TensorBase* t = p.sources[k].tensor)
+      if (const TensorBase* t = p.sources[k].tensor) {
         exposed |= t->storage().exposed.load(std::memory_order_relaxed);
-    if (!exposed) {
+        pending |= t->storage().pending.load(std::memory_order_relaxed) != nullptr;
+      }
+    if (!exposed && (pending || !c.device.is_cpu() || out.numel() > fuse::tiny())) {
       fuse::stream_of(c.device).record(p, out);
       return;
     }

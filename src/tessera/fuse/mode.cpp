@@ -1,6 +1,7 @@
 // Which devices have streams, when deferral is on, and what makes all of them run.
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -44,7 +45,8 @@ Streams& streams() {
 
 Mode mode_from_environment() {
   const char* v = std::getenv("TESSERA_FUSE");
-  if (!v || !*v || !std::strcmp(v, "0")) return Mode::kOff;
+  if (!v || !*v) return Mode::kOn;
+  if (!std::strcmp(v, "0")) return Mode::kOff;
   if (!std::strcmp(v, "check")) return Mode::kCheck;
   TS_CHECK_VALUE(!std::strcmp(v, "1"), "TESSERA_FUSE must be 0, 1 or check, not '", v, "'");
   return Mode::kOn;
@@ -52,6 +54,8 @@ Mode mode_from_environment() {
 
 std::atomic<int> g_mode{-1};
 std::atomic<int> g_lines{-1};
+std::atomic<int64_t> g_tiny{-1};
+constexpr int64_t kTiny = 1024;
 
 }  // namespace
 
@@ -80,6 +84,18 @@ bool source_lines() {
   }
   return on || mode() == Mode::kCheck;
 }
+
+int64_t tiny() {
+  int64_t n = g_tiny.load(std::memory_order_relaxed);
+  if (n < 0) [[unlikely]] {
+    const char* v = std::getenv("TESSERA_FUSE_TINY");
+    n = v && *v ? std::max<int64_t>(0, std::atoll(v)) : kTiny;
+    g_tiny.store(n, std::memory_order_relaxed);
+  }
+  return mode() == Mode::kCheck ? 0 : n;
+}
+
+void set_tiny(int64_t elements) { g_tiny.store(elements, std::memory_order_relaxed); }
 
 void set_source_lines(bool on) { g_lines.store(on, std::memory_order_relaxed); }
 
