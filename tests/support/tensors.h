@@ -53,16 +53,21 @@ std::string error_of(const std::function<void()>& f, ErrorKind* kind = nullptr);
 // Deferral for a while; what is pending at the end runs.
 class FuseMode {
  public:
-  explicit FuseMode(fuse::Mode m) : before_(fuse::mode()) { fuse::set_mode(m); }
+  explicit FuseMode(fuse::Mode m) : before_(fuse::mode()), tiny_(fuse::tiny()) {
+    fuse::set_mode(m);
+    fuse::set_tiny(0);  // small tensors wait too
+  }
   ~FuseMode() {
     fuse::set_mode(fuse::Mode::kOff);
     fuse::set_mode(before_);
+    fuse::set_tiny(tiny_);
   }
   FuseMode(const FuseMode&) = delete;
   FuseMode& operator=(const FuseMode&) = delete;
 
  private:
   fuse::Mode before_;
+  int64_t tiny_;
 };
 
 // Runs `program` unfused and fused and expects the same bits of every tensor it returns, whether

@@ -7,6 +7,18 @@
 
 namespace tessera {
 
+// A product that is rounded before it is added. GCC's vectoriser makes fused multiply-add-subtracts
+// of complex products even with -ffp-contract=off; elements of the vector loop would then differ
+// from those of its tail.
+template <class R>
+constexpr R rounded_product(R a, R b) {
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+  return __builtin_assoc_barrier(a * b);
+#else
+  return a * b;
+#endif
+}
+
 template <class R>
 struct Complex {
   using Real = R;
@@ -26,7 +38,8 @@ struct Complex {
   friend constexpr Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
   friend constexpr Complex operator-(Complex a) { return {-a.re, -a.im}; }
   friend constexpr Complex operator*(Complex a, Complex b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    return {rounded_product(a.re, b.re) - rounded_product(a.im, b.im),
+            rounded_product(a.re, b.im) + rounded_product(a.im, b.re)};
   }
   // Scaled by the larger part of the divisor, so that squares neither overflow nor vanish.
   friend constexpr Complex operator/(Complex a, Complex b) {
@@ -35,12 +48,14 @@ struct Complex {
     if (x >= y) {
       if (x == 0 && y == 0) return {a.re / x, a.im / y};
       R ratio = b.im / b.re;
-      R scale = R(1) / (b.re + b.im * ratio);
-      return {(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
+      R scale = R(1) / (b.re + rounded_product(b.im, ratio));
+      return {(a.re + rounded_product(a.im, ratio)) * scale,
+              (a.im - rounded_product(a.re, ratio)) * scale};
     }
     R ratio = b.re / b.im;
-    R scale = R(1) / (b.re * ratio + b.im);
-    return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
+    R scale = R(1) / (rounded_product(b.re, ratio) + b.im);
+    return {(rounded_product(a.re, ratio) + a.im) * scale,
+            (rounded_product(a.im, ratio) - a.re) * scale};
   }
   friend constexpr bool operator==(Complex a, Complex b) { return a.re == b.re && a.im == b.im; }
 };

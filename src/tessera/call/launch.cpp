@@ -122,7 +122,7 @@ namespace {
 
 // May a kernel on these wait? Its results are fresh; what has left us is read at once.
 bool may_wait(Device device, std::span<const TensorBase> inputs) {
-  if (device.is_meta() || fuse::mode() == fuse::Mode::kOff) return false;
+  if (device.is_meta() || !fuse::defers(device)) return false;
   if (inputs[0].numel() == 0) return false;
   bool pending = false;
   for (const TensorBase& t : inputs) {

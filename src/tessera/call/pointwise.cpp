@@ -241,7 +241,7 @@ void run(Prepared& c, const TensorBase& out, bool may_defer) {
     allocate(out.storage());
     return;
   }
-  if (may_defer && fuse::mode() != fuse::Mode::kOff && !p.op->record->raises_on_data) {
+  if (may_defer && fuse::defers(c.device) && !p.op->record->raises_on_data) {
     bool exposed = out.storage().exposed.load(std::memory_order_relaxed);
     bool pending = out.storage().pending.load(std::memory_order_relaxed);
     for (int k = 0; k < p.num_sources; ++k)

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "tessera/driver/current.h"
+#include "tessera/driver/used.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/memory/allocator.h"
 
@@ -21,6 +22,9 @@ struct Streams {
 };
 
 void before_fork() { run_everything(Reason::kFork); }
+
+std::atomic<bool> g_lost_gpu{false};
+void in_child() { g_lost_gpu.store(accelerator_used(), std::memory_order_relaxed); }
 
 Streams& streams() {
   static Streams* s = [] {
@@ -37,7 +41,7 @@ Streams& streams() {
       }
     };
     memory::set_pressure_hook([](int device) { run_device(device, Reason::kMemory); });
-    pthread_atfork(before_fork, nullptr, nullptr);
+    pthread_atfork(before_fork, nullptr, in_child);
     return made;
   }();
   return *s;
@@ -68,6 +72,11 @@ Mode mode() {
     g_mode.store(m, std::memory_order_relaxed);
   }
   return static_cast<Mode>(m);
+}
+
+bool defers(Device device) {
+  return mode() != Mode::kOff &&
+         !(device.is_cuda() && g_lost_gpu.load(std::memory_order_relaxed));
 }
 
 void set_mode(Mode m) {

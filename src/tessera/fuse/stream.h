@@ -153,6 +153,8 @@ Stream& stream_of(Device device);
 enum class Mode : uint8_t { kOff, kOn, kCheck };
 Mode mode();
 void set_mode(Mode m);
+// Do operators on the device wait? A forked child has no GPU any more: there they run, and raise.
+bool defers(Device device);
 // Is the calling line taken down with each operator? On unless TESSERA_FUSE_LINES=0 (it costs 10 to
 // 30 ns); always in check mode.
 bool source_lines();
