@@ -109,8 +109,8 @@ struct Blocks {
       run_kernel(row, count, room, room + y_at);
       if (after) {
         const size_t bytes = row_bytes(y, rows);
-        char* made = y.data ? static_cast<char*>(y.data) + static_cast<size_t>(row) * bytes
-                            : room + y_at;
+        char* made =
+            y.data ? static_cast<char*>(y.data) + static_cast<size_t>(row) * bytes : room + y_at;
         note(after->run(row, count, 0, y.numel / rows, made));
       }
     }

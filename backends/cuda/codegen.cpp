@@ -86,7 +86,8 @@ class GroupText {
   void row_access(int i, bool fast, bool load) {
     const std::string w = num(word_strides_[static_cast<size_t>(i)]);
     const std::string down = "(int64_t)p.w[" + w + "]", x = "x" + num(i);
-    const std::string along = "(int64_t)p.w[" + num(word_strides_[static_cast<size_t>(i)] + 1) + "]";
+    const std::string along =
+        "(int64_t)p.w[" + num(word_strides_[static_cast<size_t>(i)] + 1) + "]";
     const std::string at = pointer(i, type(i)) + " + r * " + down;
     const std::string vec = "Vec<" + type(i) + ", V>";
     auto each = [](const std::string& what) {
@@ -324,8 +325,8 @@ class GroupText {
   void head(bool tile) {
     if (batch_) out_ += "struct Batch { unsigned long long w[" + num(kMaxParamWords) + "]; };\n";
     out_ += "extern \"C\" __global__ void __launch_bounds__(" +
-            num(tile ? kTileThreads : kGroupThreads) + ") " +
-            kGroupEntry + "(const __grid_constant__ " + (batch_ ? "Batch b" : "Params p") + ") {\n";
+            num(tile ? kTileThreads : kGroupThreads) + ") " + kGroupEntry +
+            "(const __grid_constant__ " + (batch_ ? "Batch b" : "Params p") + ") {\n";
     if (batch_) find_row();
     for (int i = 0; i < g_.num_inputs; ++i)
       if (plan_.layouts[i] == Layout::kScalar)

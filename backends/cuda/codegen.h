@@ -59,8 +59,8 @@ int group_params(const GroupProgram& g, const GroupPlan& plan, uint64_t* words);
 // Words of a kernel's parameters that an immediate takes.
 inline int immediate_words(RegClass cls) { return cls == RegClass::kC128 ? 2 : 1; }
 
-// Small blocks over all of the work, each of which does its share and ends: 4.1 TB/s of an H200's 4.3
-// where blocks that stay and take more have 3.8.
+// Small blocks over all of the work, each of which does its share and ends: 4.1 TB/s of an
+// H200's 4.3 where blocks that stay and take more have 3.8.
 inline constexpr int kGroupThreads = 128, kTileThreads = 256;
 inline constexpr const char* kGroupEntry = "group";
 

@@ -47,7 +47,8 @@ bool is_special(const GroupProgram* g) {
 int put_words(const GroupProgram& g, uint64_t* words) {
   int n = 0;
   words[n++] = 0;
-  for (int i = 0; i < operands(g); ++i) words[n++] = reinterpret_cast<uintptr_t>(operand(g, i).data);
+  for (int i = 0; i < operands(g); ++i)
+    words[n++] = reinterpret_cast<uintptr_t>(operand(g, i).data);
   for (int i = 0; i < g.num_immediates; ++i) {
     const int count = immediate_words(g.immediate_cls[i]);
     std::memcpy(&words[n], &g.immediates[i], static_cast<size_t>(count) * sizeof(uint64_t));

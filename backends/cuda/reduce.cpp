@@ -13,9 +13,8 @@ Status run_pass(Device& d, CUstream stream, const ReducePass& p, const void* in,
   const bool company = joins.before() || joins.after();
   if (company) joins.add_to(h, p.vec);
   const Kernel* k = nullptr;
-  TS_TRY(get_kernel(d, h.finish(), kReduceEntry, p.body->name, &k, [&] {
-    return company ? reduce_text(p, joins.text(p.vec)) : reduce_text(p);
-  }));
+  TS_TRY(get_kernel(d, h.finish(), kReduceEntry, p.body->name, &k,
+                    [&] { return company ? reduce_text(p, joins.text(p.vec)) : reduce_text(p); }));
   uint64_t words[kMaxParamWords];
   reduce_params(p, in, out, words);
   if (!joins.put(words, kReduceWords) || (company && p.columns))

@@ -220,8 +220,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_consta
 std::string reduce_text(const ReducePass& pass, const std::string& joins) {
   bool complex = is_complex(pass.cls) || is_complex(reg_class(pass.in_dtype)) ||
                  is_complex(reg_class(pass.out_dtype));
-  return prelude_text(complex) + joins + body_text(pass) + kShared + (pass.columns ? kColumns : kRows) +
-         "}\n";
+  return prelude_text(complex) + joins + body_text(pass) + kShared +
+         (pass.columns ? kColumns : kRows) + "}\n";
 }
 
 }  // namespace tessera::cuda

@@ -109,8 +109,7 @@ Status launch_text(Device& d, CUstream stream, const TextKernel& k, std::initial
 }
 
 Status launch_text(Device& d, CUstream stream, const TextKernel& k, std::initializer_list<Def> defs,
-                   const Grid& grid, const void* params, size_t size, const Joins* joins,
-                   int vec) {
+                   const Grid& grid, const void* params, size_t size, const Joins* joins, int vec) {
   if (!joins) return launch_text(d, stream, k, defs, grid, params);
   Hasher h(static_cast<uint64_t>(d.ordinal) << 8 | 10);
   h.add(std::string_view(k.entry));

@@ -221,9 +221,9 @@ Status run_joined(Exec exec, const JoinedProgram* program) {
   return on_stream(exec.device, exec.stream, [&](Stream& stream) -> Status {
     const JoinedProgram& p = *program;
     const int size = name_bytes(p.kernel);
-    auto* task = make_launch(p, array_bytes<char>(size) + room_for_part(p.args) +
-                                    room_for_part(p.reduce) + room_for_part(p.before) +
-                                    room_for_part(p.after));
+    auto* task =
+        make_launch(p, array_bytes<char>(size) + room_for_part(p.args) + room_for_part(p.reduce) +
+                           room_for_part(p.before) + room_for_part(p.after));
     JoinedProgram& q = task->program;
     Packer packer(stream.device(), task + 1);
     q.kernel = packer.put(p.kernel, size);

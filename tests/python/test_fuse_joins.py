@@ -1,4 +1,4 @@
-"""Kernels that take in the pointwise work before and after them: the same bits, in fewer kernels."""
+"""Kernels that take in the pointwise work before and after them: the same bits, fewer kernels."""
 
 import itertools
 
@@ -158,7 +158,8 @@ def test_writes_in_between_keep_their_order(device):
 
     def views(a, b):
         x = (a * 2).t()
-        return [torch.softmax(x, -1), x.sum(0), (a + b)[:, ::2].sum(-1), (a + b).view(3, 3, 64).sum(0)]
+        y = a + b
+        return [torch.softmax(x, -1), x.sum(0), y[:, ::2].sum(-1), (a + b).view(3, 3, 64).sum(0)]
 
     for program in (before, again, after, in_place, own_input, twice, chained, rows, views):
         both(program, a, b)
@@ -166,7 +167,8 @@ def test_writes_in_between_keep_their_order(device):
 
 def test_broadcast_operands(device):
     x, row = numbers((4, 5, 96), torch.float32, device), numbers((96,), torch.float32, device, 1)
-    column, plane = numbers((4, 5, 1), torch.float32, device, 2), numbers((5, 96), torch.float32, device, 3)
+    column = numbers((4, 5, 1), torch.float32, device, 2)
+    plane = numbers((5, 96), torch.float32, device, 3)
     number = numbers((), torch.float32, device, 4)
     for other in (row, column, plane, number):
         both(lambda x, o: [torch.softmax(x * o, -1) + o, (x + o).sum(-1), (x - o).sum()], x, other)

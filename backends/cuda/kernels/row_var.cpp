@@ -129,16 +129,20 @@ bool is_rows(const KernelArgs& args, int64_t* rows, int64_t* n) {
 Status run(Device& d, CUstream stream, const KernelArgs& args, int64_t rows, int64_t n,
            const Joins* joins) {
   const KernelTensor& x = args.inputs[0];
-  Params p{x.data, args.outputs[0].data, args.outputs[1].data, rows, n,
+  Params p{x.data,
+           args.outputs[0].data,
+           args.outputs[1].data,
+           rows,
+           n,
            std::max(0.0, static_cast<double>(n) - args.doubles[0])};
   const RowPlan plan = plan_row(n, x.dtype, x.dtype, true);
   const int per_block = plan.threads < 128 ? 256 / plan.threads : 1;
-  return launch_text(d, stream, kKernel,
-                     {def("X", x.dtype), def("V", plan.vec), def("THREADS", plan.threads),
-                      def("ITEMS", plan.items),
-                      def("ALIGNED", reinterpret_cast<uintptr_t>(x.data) % 16 == 0)},
-                     {(rows + per_block - 1) / per_block, per_block * plan.threads}, &p, sizeof p,
-                     joins, plan.vec);
+  return launch_text(
+      d, stream, kKernel,
+      {def("X", x.dtype), def("V", plan.vec), def("THREADS", plan.threads),
+       def("ITEMS", plan.items), def("ALIGNED", reinterpret_cast<uintptr_t>(x.data) % 16 == 0)},
+      {(rows + per_block - 1) / per_block, per_block * plan.threads}, &p, sizeof p, joins,
+      plan.vec);
 }
 
 Status run_joined(Device& d, CUstream stream, const KernelArgs& args, const Joins& joins) {

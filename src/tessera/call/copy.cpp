@@ -136,10 +136,11 @@ void copy_across(const TensorBase& dst, const TensorBase& src, bool non_blocking
   bool pinned = memory::is_pinned(host.storage());
   std::shared_ptr<memory::Capture> capture = memory::capture_of(exec.device, exec.stream);
   if (capture && !(pinned && non_blocking))
-    capture->refuse(up ? "copying from the host to the device (make the tensor before the capture, "
-                         "or copy from pinned memory with non_blocking=True)"
-                       : "copying to the host (.item(), .tolist(), .cpu(), printing, or a condition "
-                         "on a tensor)");
+    capture->refuse(
+        up ? "copying from the host to the device (make the tensor before the capture, "
+             "or copy from pinned memory with non_blocking=True)"
+           : "copying to the host (.item(), .tolist(), .cpu(), printing, or a condition "
+             "on a tensor)");
   check(b.copy(exec, up ? CopyKind::kHostToDevice : CopyKind::kDeviceToHost, dst.raw(), src.raw(),
                dst.nbytes(), pinned && non_blocking),
         what);

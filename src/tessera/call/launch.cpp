@@ -142,8 +142,7 @@ void launch_later(const char* kernel, std::span<const TensorBase> outputs,
   for (std::span<const TensorBase> list : {outputs, inputs})
     for (const TensorBase& t : list) together &= t.device() == device;
   if (together && may_wait(device, inputs)) {
-    fuse::stream_of(device).record(
-        {kernel, nullptr, false, outputs, inputs, ints, doubles, rows});
+    fuse::stream_of(device).record({kernel, nullptr, false, outputs, inputs, ints, doubles, rows});
     return;
   }
   if (device.is_meta()) return;
@@ -179,9 +178,8 @@ TensorBase reduce(const ReduceBody& body, const TensorBase& in, const Dims& dims
   constexpr int kMostDims = 8;  // of what surely finds a kernel
   if (out.numel() > 0 && in.dim() <= kMostDims && may_wait(in.device(), {&in, 1})) {
     // Of the last dimensions: of each row.
-    const bool last =
-        in.is_contiguous() &&
-        (dims.empty() || dims[0] == in.dim() - static_cast<int64_t>(dims.size()));
+    const bool last = in.is_contiguous() &&
+                      (dims.empty() || dims[0] == in.dim() - static_cast<int64_t>(dims.size()));
     Rows rows{0, 0, last ? kept : 0, reduced, -1};
     fuse::stream_of(in.device())
         .record({body.name, &body, keepdim, {&out, 1}, {&in, 1}, dims.span(), {}, rows});

@@ -25,15 +25,14 @@ int GroupRunner::lowest_group(const PendingOp& op) {
   op.each_input([&](const PendingOperand& o, const Dims&) {  // reads after writes
     Slot& s = slot_of(*o.storage);
     if (!s.writer) return;
-    bool in_register = !op.kernel && !s.writer->kernel && o.value == s.writer->id &&
-                       op.shape == s.writer->shape;
+    bool in_register =
+        !op.kernel && !s.writer->kernel && o.value == s.writer->id && op.shape == s.writer->shape;
     lowest = std::max(lowest, s.writer->group + !in_register);
   });
   if (op.kernel) return lowest;  // its results are fresh
   Slot& s = slot_of(*op.out.storage);
   if (s.writer) {  // writes after writes, and after reads of the last written value
-    bool same =
-        !s.writer->kernel && same_place(op.out, op.shape, s.writer->out, s.writer->shape);
+    bool same = !s.writer->kernel && same_place(op.out, op.shape, s.writer->out, s.writer->shape);
     lowest = std::max({lowest, s.writer->group + !same,
                        s.register_readers >= 0 ? s.register_readers + !same : 0});
   }
@@ -227,7 +226,8 @@ void GroupRunner::find_levels() {
     for (const PendingOperand* o : g.inputs) read(*o->storage);
     for (PendingOp* op : g.ops) {
       if (!op->live) continue;
-      if (op->kernel) op->each_input([&](const PendingOperand& o, const Dims&) { read(*o.storage); });
+      if (op->kernel)
+        op->each_input([&](const PendingOperand& o, const Dims&) { read(*o.storage); });
       op->each_output([&](const PendingOperand& o, const Dims&) { written(*o.storage); });
     }
   };
@@ -249,8 +249,7 @@ void GroupRunner::find_levels() {
     });
     each_part(g, [&](Group& part) {
       each_place(
-          part,
-          [&](Storage& s) { slot_of(s).read_level = std::max(slot_of(s).read_level, level); },
+          part, [&](Storage& s) { slot_of(s).read_level = std::max(slot_of(s).read_level, level); },
           [&](Storage& s) { slot_of(s).write_level = std::max(slot_of(s).write_level, level); });
     });
     g.level = level;

@@ -125,9 +125,8 @@ Group* GroupRunner::split_off(Group& g, PendingOp& made) {
     if (!op->live || is_taken(op)) continue;
     each_value(*op, [&](PendingOp* p) { shared |= is_taken(p); });
     for (PendingOp* other : taken)
-      other->each_input([&](const PendingOperand& o, const Dims&) {
-        shared |= o.storage == op->out.storage;
-      });
+      other->each_input(
+          [&](const PendingOperand& o, const Dims&) { shared |= o.storage == op->out.storage; });
   }
   if (shared) return nullptr;
   const size_t order = g.order;

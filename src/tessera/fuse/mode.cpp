@@ -75,8 +75,7 @@ Mode mode() {
 }
 
 bool defers(Device device) {
-  return mode() != Mode::kOff &&
-         !(device.is_cuda() && g_lost_gpu.load(std::memory_order_relaxed));
+  return mode() != Mode::kOff && !(device.is_cuda() && g_lost_gpu.load(std::memory_order_relaxed));
 }
 
 void set_mode(Mode m) {

@@ -92,4 +92,3 @@ inline PendingOp* pending_producer(const PendingOperand& o) {
 }
 
 }  // namespace tessera::fuse
-

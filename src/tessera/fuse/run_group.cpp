@@ -252,7 +252,7 @@ void GroupRunner::run_lowered(std::span<Group* const> groups) {
 void GroupRunner::explain(const Group& g, bool opens) {
   for (PendingOp* op : g.ops) {
     if (!op->live) continue;
-    Stream::Line line{op->name(), op->id, {}, 0, op->out.dtype, op->store, opens, g.numel,
+    Stream::Line line{op->name(),           op->id, {}, 0, op->out.dtype, op->store, opens, g.numel,
                       std::move(op->source)};
     if (op->kernel) {
       const PendingKernel& k = *op->kernel;

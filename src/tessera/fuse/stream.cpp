@@ -11,8 +11,8 @@ namespace tessera::fuse {
 
 const char* reason_name(Reason r) {
   static constexpr const char* names[] = {
-      "host read", "consumer",  "write",         "exposed", "thread", "thread exit",
-      "fork",      "stream",    "record stream", "event",   "sync",   "memory",
+      "host read", "consumer",  "write",         "exposed", "thread",  "thread exit",
+      "fork",      "stream",    "record stream", "event",   "sync",    "memory",
       "op cap",    "input cap", "byte budget",   "user",    "capture",
   };
   static_assert(std::size(names) == static_cast<size_t>(Reason::kCount));

@@ -159,8 +159,8 @@ bool defers(Device device);
 // 30 ns); always in check mode.
 bool source_lines();
 void set_source_lines(bool on);
-// Operators of so few elements run when they are called, on the CPU, where nothing that they read or
-// write is pending: that is faster than to wait. TESSERA_FUSE_TINY sets it; 0 in check mode.
+// Operators of so few elements run when they are called, on the CPU, where nothing that they read
+// or write is pending: that is faster than to wait. TESSERA_FUSE_TINY sets it; 0 in check mode.
 int64_t tiny();
 void set_tiny(int64_t elements);
 // Arms what runs this thread's pending work when it ends.
