@@ -70,6 +70,9 @@ Shared& shared() {
   }();
   return *s;
 }
+// Made when the library is loaded: handlers of a fork run in reverse order, and work that is
+// deferred runs before a fork, which may take this lock.
+[[maybe_unused]] Shared& g_shared = shared();
 std::atomic<int64_t> g_kept{0};
 
 void share(Header* h) {

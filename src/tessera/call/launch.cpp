@@ -175,6 +175,13 @@ TensorBase reduce(const ReduceBody& body, const TensorBase& in, const Dims& dims
   }
   TensorBase out = new_unallocated(shape, out_dtype, in.device());
   if (out.device().is_meta()) return out;
+  // Here, on the caller's line: a device, or whoever reads the result, would say so later.
+  const auto has = [&body](RegClass cls) {
+    return body.loops[0][static_cast<int>(cls)].run != nullptr;
+  };
+  TS_CHECK_IMPLEMENTED(out.numel() == 0 || has(reg_class(out_dtype)) ||
+                           (out_dtype == DType::kBool && has(RegClass::kI64)),
+                       body.name, "(): not implemented for ", dtype_name(out_dtype));
   constexpr int kMostDims = 8;  // of what surely finds a kernel
   if (out.numel() > 0 && in.dim() <= kMostDims && may_wait(in.device(), {&in, 1})) {
     // Of the last dimensions: of each row.

@@ -4,7 +4,9 @@
 #include <pthread.h>
 
 #include "tessera/base/error.h"
+#include "tessera/driver/backend.h"
 #include "tessera/memory/device_allocator.h"
+#include "tessera/memory/pinned.h"
 #include "tessera/memory/services.h"
 
 namespace tessera::memory {
@@ -30,6 +32,11 @@ void unlock_all() {
   creation.unlock();
 }
 
+void watch_forks() {
+  static const int at_fork = pthread_atfork(lock_all, unlock_all, unlock_all);
+  (void)at_fork;
+}
+
 DeviceAllocator& create(int device) {
   const char* why = nullptr;
   const Backend* backend = accelerator(&why);
@@ -37,8 +44,7 @@ DeviceAllocator& create(int device) {
   const int count = backend->device_count(&why);
   TS_CHECK(device >= 0 && device < count && device < kMaxDevices, "there is no device ", device,
            ": ", count, " found");
-  static const int at_fork = pthread_atfork(lock_all, unlock_all, unlock_all);
-  (void)at_fork;
+  watch_forks();
   std::lock_guard lock(creation);
   DeviceAllocator* made = allocators[device].load(std::memory_order_acquire);
   if (!made) {
@@ -125,6 +131,15 @@ void fail_after(int device, int64_t n, bool permanent) { of(device).fail_after(n
 void empty_cache(int device) { of(device).empty_cache(); }
 void set_memory_fraction(int device, double fraction) { of(device).set_fraction(fraction); }
 
-void set_pressure_hook(PressureHook hook) { pressure_hook.store(hook, std::memory_order_release); }
+// Note [Forks and deferred work]
+// Whoever defers work runs it before a fork, and that takes the locks of every allocator. Handlers
+// of a fork run in reverse order, so those that hold the locks during it have to be registered
+// first: here, and by the CPU's backend when it is loaded.
+void set_pressure_hook(PressureHook hook) {
+  watch_forks();
+  watch_forks_of_pinned();
+  cpu_backend();
+  pressure_hook.store(hook, std::memory_order_release);
+}
 
 }  // namespace tessera::memory

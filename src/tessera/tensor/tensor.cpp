@@ -47,7 +47,10 @@ TensorImpl::~TensorImpl() {
   if (storage->pending.load(std::memory_order_acquire)) release_pending_storage(storage.release());
 }
 
-int64_t TensorBase::size(int64_t d) const { return impl_->sizes[wrap_dim(d, dim())]; }
+int64_t TensorBase::size(int64_t d) const {
+  TS_CHECK_INDEX(dim() > 0, "Dimension specified as ", d, " but tensor has no dimensions");
+  return impl_->sizes[wrap_dim(d, dim())];
+}
 
 Dims contiguous_strides(const Dims& sizes) {
   Dims strides(sizes.size());

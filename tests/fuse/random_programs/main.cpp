@@ -1,7 +1,15 @@
-// fuse_random --programs N --device cpu|virtual|cuda [--seed S] [--show SEED]
+// fuse_random --programs N --device cpu|virtual|cuda [--seed S] [--shards K] [--mode on|check]
+//             [--limit SECONDS] [--reports N] [--show SEED] [--coverage]
 // Compares deferral on with deferral off, bit for bit, over random programs. Counts a program only
 // if some group of two or more operators really ran.
+#include <execinfo.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -9,110 +17,242 @@
 #include "program.h"
 
 using namespace tessera;
-using random_programs::Log;
+using namespace random_programs;
 
 namespace {
 
-// cpu, cuda, or virtual: the same device name, on a GPU of host memory.
-Device device_named(const char* name) {
-  if (!std::strcmp(name, "virtual")) {
-    setenv("TESSERA_VIRTUAL_GPU", "1x1GiB", 0);
-    name = "cuda";
+struct Options {
+  int64_t programs = 1000;
+  uint64_t seed = 1;
+  const char* device = "cpu";
+  int shards = 1;
+  unsigned limit = 120;  // seconds for one program
+  fuse::Mode mode = fuse::Mode::kOn;
+  int64_t reports = 3;
+  bool show = false;
+  bool coverage = false;
+  bool positions = false;
+};
+
+// What the processes tell each other.
+struct Shared {
+  static constexpr int kMostOps = 4096, kMostShards = 64;
+  std::atomic<int64_t> counted, ran, different, errors, statements;
+  std::atomic<int64_t> groups, fused, dropped, recorded, largest, compiled, cached;
+  std::atomic<uint64_t> under_way[kMostShards];  // the seed of each shard's program
+  std::atomic<int64_t> worked[kMostOps];         // by operator
+};
+
+std::vector<Device> devices_named(const char* name) {
+  if (!std::strcmp(name, "cpu")) return {Device{}};
+  if (!std::strcmp(name, "virtual")) setenv("TESSERA_VIRTUAL_GPU", "2x1GiB", 0);
+  std::vector<Device> out;
+  for (int i = 0; i < 2; ++i)  // most work on the first
+    out.push_back(resolve_device(parse_device("cuda:0")));
+  if (device_count() > 1) out.push_back(resolve_device(parse_device("cuda:1")));
+  out.push_back(Device{});
+  return out;
+}
+
+fuse::Stats total_stats(const std::vector<Device>& devices) {
+  fuse::Stats total;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (i > 0 && devices[i] == devices[i - 1]) continue;
+    fuse::Stats s = fuse::stream_of(devices[i]).stats();
+    total.recorded += s.recorded;
+    total.dropped += s.dropped;
+    total.groups += s.groups;
+    total.fused_groups += s.fused_groups;
+    total.largest_group = std::max(total.largest_group, s.largest_group);
   }
-  return resolve_device(parse_device(name));
+  return total;
 }
 
-int64_t fused_groups(Device d) { return fuse::stream_of(d).stats().fused_groups; }
-
-Log run_in(fuse::Mode mode, uint64_t seed, Device device) {
-  fuse::set_mode(mode);
-  Log log = random_programs::run_program(seed, device);
-  fuse::set_mode(fuse::Mode::kOff);
-  return log;
+void report(const Program& p, fuse::Mode mode) {
+  Outcome off = run_program(p, fuse::Mode::kOff), on = run_program(p, mode);
+  std::printf(
+      "program %llu: fused and unfused differ\n%s%s", static_cast<unsigned long long>(p.seed),
+      to_text(p).c_str(),
+      off == on ? "and agree when run once more\n" : describe_difference(p, off, on).c_str());
+  std::fflush(stdout);
 }
 
-// Index of the first difference, or -1.
-int first_difference(const Log& a, const Log& b) {
-  for (size_t i = 0; i < a.entries.size() && i < b.entries.size(); ++i)
-    if (a.entries[i] != b.entries[i]) return static_cast<int>(i);
-  return a.entries.size() == b.entries.size() ? -1 : 0;
-}
-
-void report(uint64_t seed, const Log& off, const Log& on, int at) {
-  std::printf("program %llu: fused and unfused differ at entry %d\n",
-              static_cast<unsigned long long>(seed), at);
-  for (const std::string& s : on.steps) std::printf("  %s\n", s.c_str());
-  size_t from = 0;
-  if (static_cast<size_t>(at) < off.entries.size() && static_cast<size_t>(at) < on.entries.size()) {
-    const std::string& a = off.entries[static_cast<size_t>(at)];
-    const std::string& b = on.entries[static_cast<size_t>(at)];
-    while (from < a.size() && from < b.size() && a[from] == b[from]) ++from;
-    std::printf("  first different byte %zu of %s\n", from, a.substr(0, a.find(' ')).c_str());
-    from -= std::min<size_t>(from, 8);
+void note(Shared& shared, const Program& p, const Outcome& off) {
+  for (size_t i = 0; i < p.statements.size() && i < off.worked.size(); ++i) {
+    const Statement& s = p.statements[i];
+    if (s.what != Do::kCall) continue;
+    if (off.worked[i] && s.op->id < Shared::kMostOps)
+      shared.worked[s.op->id].fetch_add(1, std::memory_order_relaxed);
+    shared.errors += !off.worked[i];
   }
-  auto show = [at, from](const char* name, const Log& log) {
-    if (static_cast<size_t>(at) >= log.entries.size()) return;
-    const std::string& e = log.entries[static_cast<size_t>(at)];
-    std::printf("  %s: ", name);
-    bool text = e.rfind("error", 0) == 0;
-    for (size_t i = text ? 0 : from; i < e.size() && i < from + 96; ++i)
-      std::printf(text ? "%c" : "%02x", static_cast<unsigned char>(e[i]));
-    std::printf("\n");
-  };
-  show("unfused", off);
-  show("fused  ", on);
+  shared.statements += static_cast<int64_t>(p.statements.size());
+}
+
+// A crash says where.
+void on_crash(int signal) {
+  void* frames[40];
+  int n = backtrace(frames, 40);
+  backtrace_symbols_fd(frames, n, STDERR_FILENO);
+  std::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+void run_shard(const Options& o, Shared& shared, int shard) {
+  std::vector<Device> devices = devices_named(o.device);
+  bool check = o.mode == fuse::Mode::kCheck;
+  int64_t fused_before = 0;
+  for (uint64_t s = o.seed + static_cast<uint64_t>(shard);; s += static_cast<uint64_t>(o.shards)) {
+    if (shared.counted >= o.programs || shared.ran >= o.programs * 20) break;
+    shared.under_way[shard] = s;
+    alarm(o.limit);  // a program that hangs ends its process; its seed is printed
+    Outcome off;
+    Program p = make_program(s, devices, off);
+    Outcome on = run_program(p, o.mode);
+    int64_t fused = total_stats(devices).fused_groups;
+    shared.counted += fused > fused_before;
+    fused_before = fused;
+    ++shared.ran;
+    note(shared, p, off);
+    if (off == on) continue;
+    if (++shared.different > o.reports) continue;
+    alarm(0);
+    report(shrink(std::move(p), o.mode), check ? fuse::Mode::kCheck : fuse::Mode::kOn);
+  }
+  alarm(0);
+  fuse::Stats stats = total_stats(devices);
+  shared.recorded += stats.recorded;
+  shared.groups += stats.groups;
+  shared.fused += stats.fused_groups;
+  shared.dropped += stats.dropped;
+  int64_t largest = shared.largest;
+  while (largest < stats.largest_group &&
+         !shared.largest.compare_exchange_weak(largest, stats.largest_group)) {
+  }
+  int64_t compiled = 0, cached = 0;
+  backend_of(devices[0]).compile_stats(&compiled, &cached);
+  shared.compiled += compiled;
+  shared.cached += cached;
+}
+
+// Returns how many ended badly.
+int run_shards(const Options& o, Shared& shared) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < o.shards; ++i) {
+    pid_t child = fork();
+    if (child == 0) {
+      for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) std::signal(signal, on_crash);
+      run_shard(o, shared, i);
+      std::fflush(stdout);
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  int bad = 0;
+  for (int i = 0; i < o.shards; ++i) {
+    int status = 0;
+    waitpid(children[static_cast<size_t>(i)], &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
+    ++bad;
+    std::printf("the process of program %llu ended by %s\n",
+                static_cast<unsigned long long>(shared.under_way[i]),
+                WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "itself");
+  }
+  return bad;
+}
+
+void print_coverage(const Shared& shared, bool on_device) {
+  int drawn = 0, ran = 0, pointwise = 0, pointwise_ran = 0;
+  for (const Op* op : all_ops()) {
+    if (!is_drawn(*op, on_device)) continue;
+    bool worked = op->id < Shared::kMostOps && shared.worked[op->id] > 0;
+    ++drawn;
+    ran += worked;
+    if (op->kind == Kind::kPointwise) {
+      ++pointwise;
+      pointwise_ran += worked;
+    }
+    if (!worked) std::printf("never ran: %s\n", op->record->schema);
+  }
+  std::printf("%d of %d operators ran, of the pointwise ones %d of %d\n", ran, drawn, pointwise_ran,
+              pointwise);
+}
+
+bool parse(int argc, char** argv, Options& o) {
+  for (int i = 1; i < argc; ++i) {
+    std::string_view name = argv[i];
+    if (name == "--coverage" || name == "--positions") {
+      (name == "--coverage" ? o.coverage : o.positions) = true;
+      continue;
+    }
+    if (i + 1 == argc) return false;
+    const char* value = argv[++i];
+    if (name == "--programs")
+      o.programs = std::atoll(value);
+    else if (name == "--seed")
+      o.seed = std::strtoull(value, nullptr, 10);
+    else if (name == "--limit")
+      o.limit = static_cast<unsigned>(std::atoi(value));
+    else if (name == "--reports")
+      o.reports = std::atoll(value);
+    else if (name == "--device")
+      o.device = value;
+    else if (name == "--shards")
+      o.shards = std::clamp(std::atoi(value), 1, Shared::kMostShards);
+    else if (name == "--mode")
+      o.mode = std::strcmp(value, "check") ? fuse::Mode::kOn : fuse::Mode::kCheck;
+    else if (name == "--show") {
+      o.seed = std::strtoull(value, nullptr, 10);
+      o.programs = 0;
+      o.show = true;
+    } else {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  int64_t programs = 1000;
-  uint64_t seed = 1;
-  Device device{};
-  bool show = false;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (!std::strcmp(argv[i], "--programs"))
-      programs = std::atoll(argv[i + 1]);
-    else if (!std::strcmp(argv[i], "--seed"))
-      seed = std::strtoull(argv[i + 1], nullptr, 10);
-    else if (!std::strcmp(argv[i], "--device"))
-      device = device_named(argv[i + 1]);
-    else if (!std::strcmp(argv[i], "--show")) {
-      seed = std::strtoull(argv[i + 1], nullptr, 10);
-      programs = 1;
-      show = true;
-    } else {
-      std::fprintf(stderr, "unknown option %s\n", argv[i]);
-      return 2;
-    }
+  Options o;
+  if (!parse(argc, argv, o)) {
+    std::fprintf(stderr,
+                 "fuse_random --programs N --device cpu|virtual|cuda [--seed S] [--shards K] "
+                 "[--mode on|check] [--limit SECONDS] [--reports N] [--show SEED] [--coverage]\n");
+    return 2;
   }
+  void* memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return 2;
+  Shared& shared = *new (memory) Shared{};
   auto begin = std::chrono::steady_clock::now();
-  int64_t counted = 0, ran = 0, different = 0, errors = 0;
-  for (uint64_t s = seed; counted < programs && ran < programs * 20; ++s, ++ran) {
-    Log off = run_in(fuse::Mode::kOff, s, device);
-    int64_t before = fused_groups(device);
-    Log on = run_in(fuse::Mode::kOn, s, device);
-    bool fused = fused_groups(device) > before;
-    counted += fused;
-    for (const std::string& e : on.entries) errors += e.rfind("error", 0) == 0;
-    int at = first_difference(off, on);
-    if (show) report(s, off, on, std::max(at, 0));
-    if (at < 0) continue;
-    if (++different <= 3) report(s, off, on, at);
+  if (o.show) {
+    tracing = true;
+    Outcome off;
+    Program p = make_program(o.seed, devices_named(o.device), off);
+    Outcome on = run_program(p, o.mode);
+    std::printf("%s", off == on ? "the same\n" : describe_difference(p, off, on).c_str());
+    return off == on ? 0 : 1;
   }
-  const Backend& b = backend_of(device);
-  int64_t compiled = 0, cached = 0;
-  b.compile_stats(&compiled, &cached);
-  fuse::Stats stats = fuse::stream_of(device).stats();
+  if (o.positions) {
+    int found = check_positions(devices_named(o.device)[0]);
+    std::printf("%d operators depend on where an element lies\n", found);
+    return found ? 1 : 0;
+  }
+  int bad = run_shards(o, shared);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::printf(
-      "%lld programs with fused groups (of %lld run), %lld errors among their steps, "
-      "%lld groups, %lld of two or more, largest %lld, %lld operators dropped, "
-      "%lld kernels compiled, %lld from the cache, %.1f s\n",
-      static_cast<long long>(counted), static_cast<long long>(ran), static_cast<long long>(errors),
-      static_cast<long long>(stats.groups), static_cast<long long>(stats.fused_groups),
-      static_cast<long long>(stats.largest_group), static_cast<long long>(stats.dropped),
-      static_cast<long long>(compiled), static_cast<long long>(cached), seconds);
-  std::printf("%lld disagreements\n", static_cast<long long>(different));
-  return different ? 1 : 0;
+      "%lld programs with fused groups (of %lld run) on %s, %lld statements, %lld errors among "
+      "them, %lld operators recorded, %lld groups, %lld of two or more, largest %lld, %lld "
+      "operators dropped, %lld kernels compiled, %lld from the cache, %.1f s, %.0f programs/s\n",
+      static_cast<long long>(shared.counted), static_cast<long long>(shared.ran), o.device,
+      static_cast<long long>(shared.statements), static_cast<long long>(shared.errors),
+      static_cast<long long>(shared.recorded), static_cast<long long>(shared.groups),
+      static_cast<long long>(shared.fused), static_cast<long long>(shared.largest),
+      static_cast<long long>(shared.dropped), static_cast<long long>(shared.compiled),
+      static_cast<long long>(shared.cached), seconds,
+      static_cast<double>(shared.ran) / std::max(seconds, 1e-9));
+  if (o.coverage) print_coverage(shared, std::strcmp(o.device, "cpu") != 0);
+  std::printf("%lld disagreements\n", static_cast<long long>(shared.different));
+  return shared.different || bad ? 1 : 0;
 }

@@ -131,8 +131,10 @@ TS_BODY(
         return high.re < R(0) ? low : log(exp(low) + exp(high));
       return high + log1p(exp(low - high));
     } else {
+      // A NaN goes through as it is: the sum of two would be either, as the compiler likes.
       T high = max_nan(a, b);
-      return select(a == b && isinf(a), a, high + log1p(exp(negate(abs(a - b)))));
+      bool as_it_is = high != high || (a == b && isinf(a));
+      return select(as_it_is, high, high + log1p(exp(negate(abs(a - b)))));
     })
 TS_OP({
     .schema = "logaddexp(Tensor self, Tensor other) -> Tensor",
@@ -153,7 +155,8 @@ TS_OP({
 
 TS_BODY(logaddexp2, "tt", 't', 0, (TS_FLOATS), T high = max_nan(a, b);
         T rest = log1p(exp2(negate(abs(a - b)))) * T(1.44269504088896340736);
-        return select(a == b && isinf(a), a, high + rest);)
+        bool as_it_is = high != high || (a == b && isinf(a));
+        return select(as_it_is, high, high + rest);)
 TS_OP({
     .schema = "logaddexp2(Tensor self, Tensor other) -> Tensor",
     .doc = "log2(2^self + 2^other), which overflows only where the result does.",
