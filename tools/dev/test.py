@@ -259,7 +259,8 @@ def examples(env: dict[str, str]) -> Counts:
 
 def random_programs(count: int, device: str, env: dict[str, str]) -> Counts:
     program = need(RELEASE / "bin" / "fuse_random", "fuse_random")
-    command = [program, "--programs", count, "--device", device]
+    shards = min(os.cpu_count() or 1, 8)
+    command = [program, "--programs", count, "--device", device, "--shards", shards]
     status, lines = run(command, env, limit=7200, show=lambda line: False)
     print("\n".join(lines[-(60 if status else 3) :]), flush=True)
     return (0, 1) if status else (1, 0)
@@ -363,7 +364,8 @@ def full(runner: Runner) -> None:
                 runner.section(preset, lambda f=folder, e=env, w=wrap: cpp_tests(f, word, e, w))
             else:
                 runner.section(preset, lambda: (0, 1))
-    runner.section("random-long cpu", lambda: random_programs(100000, "cpu", {}))
+    runner.section("random-long cpu", lambda: random_programs(1_000_000, "cpu", {}))
+    runner.section("random-long virtual", lambda: random_programs(200_000, "virtual", VIRTUAL))
 
 
 def main() -> None:

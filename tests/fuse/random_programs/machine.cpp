@@ -352,6 +352,7 @@ void Machine::read(int var, const TensorBase& t) {
   note(var, -1);
   auto number = [this](int64_t v) { out_.log.append(reinterpret_cast<const char*>(&v), sizeof v); };
   number(static_cast<int64_t>(t.dtype()));
+  number(t.dim());
   for (int64_t v : t.sizes()) number(v);
   for (int64_t v : t.strides()) number(v);
   number(t.storage_offset());
@@ -400,6 +401,65 @@ Outcome Machine::finish() {
     }
   }
   return std::move(out_);
+}
+
+namespace {
+
+template <class U>
+bool is_nan(const char* at, U exponent) {
+  U bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return (bits & exponent) == exponent && (bits & ~exponent & ~(U(1) << (8 * sizeof(U) - 1)));
+}
+
+bool both_nan(DType dtype, const char* a, const char* b) {
+  auto is = [dtype](const char* at) {
+    switch (dtype) {
+      case DType::kFloat16:
+        return is_nan<uint16_t>(at, 0x7c00);
+      case DType::kBFloat16:
+        return is_nan<uint16_t>(at, 0x7f80);
+      case DType::kFloat32:
+        return is_nan<uint32_t>(at, 0x7f800000);
+      case DType::kFloat64:
+        return is_nan<uint64_t>(at, 0x7ff0000000000000);
+      default:
+        return false;
+    }
+  };
+  return is(a) && is(b);
+}
+
+bool alike(std::string_view a, std::string_view b) {
+  if (a == b) return true;
+  int64_t number[2];
+  if (a.size() != b.size() || a.size() < sizeof number) return false;
+  std::memcpy(number, a.data(), sizeof number);
+  if (number[0] < 0 || number[0] >= kNumDTypes || number[1] > 64) return false;
+  size_t header = 8 * static_cast<size_t>(4 + 2 * number[1]);
+  if (header > a.size() || a.substr(0, header) != b.substr(0, header)) return false;
+  DType dtype = real_dtype(static_cast<DType>(number[0]));
+  size_t item = itemsize(dtype);
+  for (size_t i = header; i + item <= a.size(); i += item)
+    if (std::memcmp(&a[i], &b[i], item) != 0 && !both_nan(dtype, &a[i], &b[i])) return false;
+  return true;
+}
+
+}  // namespace
+
+Likeness compare(const Outcome& a, const Outcome& b) {
+  if (a.log == b.log) return Likeness::kSame;
+  if (a.entries.size() != b.entries.size()) return Likeness::kDifferent;
+  auto content = [](const Outcome& o, size_t i) {
+    size_t end = i + 1 < o.entries.size() ? o.entries[i + 1].at : o.log.size();
+    return std::string_view(o.log).substr(o.entries[i].at, end - o.entries[i].at);
+  };
+  for (size_t i = 0; i < a.entries.size(); ++i) {
+    bool read = a.entries[i].var >= 0 && b.entries[i].var == a.entries[i].var;
+    if (read ? !alike(content(a, i), content(b, i)) : content(a, i) != content(b, i))
+      return Likeness::kDifferent;
+  }
+  return Likeness::kOnlyBitsOfNaN;
 }
 
 Outcome run_program(const Program& p, fuse::Mode mode) {

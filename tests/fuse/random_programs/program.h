@@ -91,8 +91,12 @@ struct Outcome {
   };
   std::vector<Entry> entries;
   std::vector<char> worked;  // by statement: it ran, without an error
-  bool operator==(const Outcome& o) const { return log == o.log; }
 };
+
+// Two NaNs that meet in one operator leave either, as the compiler likes: its vector loop and its
+// tail may take different ones.
+enum class Likeness : uint8_t { kSame, kOnlyBitsOfNaN, kDifferent };
+Likeness compare(const Outcome& a, const Outcome& b);
 
 // The state of a program that is under way.
 class Machine {
@@ -132,7 +136,7 @@ Outcome run_program(const Program& p, tessera::fuse::Mode mode);
 // The program that belongs to a seed. It is run, without deferral, while it is made.
 Program make_program(uint64_t seed, const std::vector<Device>& devices, Outcome& unfused);
 // Fewest statements that still give different outcomes.
-Program shrink(Program p, tessera::fuse::Mode mode);
+Program shrink(Program p, tessera::fuse::Mode mode, Likeness at_least);
 // As Python.
 std::string to_text(const Program& p);
 std::string to_text(const Statement& s);

@@ -8,13 +8,13 @@ using tessera::fuse::Mode;
 namespace {
 
 // Wrong by chance is wrong too: what depends on the order of threads may need a second look.
-bool fails(const Program& p, Mode mode) {
-  return !(run_program(p, Mode::kOff) == run_program(p, mode));
+bool fails(const Program& p, Mode mode, Likeness at_least) {
+  return compare(run_program(p, Mode::kOff), run_program(p, mode)) >= at_least;
 }
 
 }  // namespace
 
-Program shrink(Program p, Mode mode) {
+Program shrink(Program p, Mode mode, Likeness at_least) {
   for (size_t piece = std::max<size_t>(p.statements.size() / 2, 1);; piece /= 2) {
     bool again = true;
     while (again) {
@@ -25,7 +25,7 @@ Program shrink(Program p, Mode mode) {
         auto at = less.statements.begin();
         less.statements.erase(at + static_cast<std::ptrdiff_t>(from),
                               at + static_cast<std::ptrdiff_t>(end));
-        if (fails(less, mode)) {
+        if (fails(less, mode, at_least)) {
           p = std::move(less);
           again = piece == 1;
         }

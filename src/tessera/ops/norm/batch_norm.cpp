@@ -86,6 +86,7 @@ void move_running(const TensorBase& running, const TensorBase& value, double mom
 void check_vector(const char* what, const TensorBase& t, int64_t channels) {
   TS_CHECK(!t.defined() || t.numel() == channels, what, " should contain ", channels,
            " elements not ", t.defined() ? t.numel() : 0);
+  TS_CHECK(!t.defined() || !is_complex(t.dtype()), what, " should not be complex");
 }
 
 // input, weight, bias, running mean and variance, training, momentum, eps -> y, mean, factor.

@@ -11,6 +11,7 @@ void check_vector(const char* what, const TensorBase& t, int64_t channels, const
   TS_CHECK(!t.defined() || (t.dim() == 1 && t.numel() == channels), "Expected ", what,
            " to be a vector of size equal to the number of channels in input, but got ", what,
            " of shape ", t.defined() ? t.sizes() : Dims(), " and input of shape ", x.sizes());
+  if (is_floating(x.dtype())) check_parameter_dtype(x, t);
 }
 
 }  // namespace

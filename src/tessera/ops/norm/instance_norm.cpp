@@ -30,8 +30,9 @@ TensorBase instance_norm(const TensorBase& x, const TensorBase& weight, const Te
   const int64_t rows = x.size(0) * x.size(1), channels = x.size(1);
   TS_CHECK_IMPLEMENTED(is_floating(x.dtype()), "\"instance_norm\" not implemented for ", x.dtype());
   for (const TensorBase* t : {&weight, &bias, &running_mean, &running_var})
-    TS_CHECK(!t->defined() || t->numel() == channels, "instance_norm(): a tensor of ",
-             t->defined() ? t->numel() : 0, " elements for ", channels, " channels");
+    TS_CHECK(!t->defined() || (t->numel() == channels && !is_complex(t->dtype())),
+             "instance_norm(): a tensor of ", t->defined() ? t->numel() : 0, " elements for ",
+             channels, " channels");
   if (running_mean.defined() || running_var.defined()) {
     Dims dims;
     for (int d = 2; d < x.dim(); ++d) dims.push_back(d);

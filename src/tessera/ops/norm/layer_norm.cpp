@@ -32,6 +32,13 @@ void check_shapes(const char* name, const TensorBase& x, const Dims& shape,
   const bool takes_complex = std::string_view(name) == "rms_norm";
   TS_CHECK_IMPLEMENTED(is_floating(x.dtype()) || (takes_complex && is_complex(x.dtype())), "\"",
                        name, "\" not implemented for ", x.dtype());
+  if (takes_complex) {  // promotes, as far as numbers of its kind go
+    TS_CHECK(!weight.defined() || is_complex(x.dtype()) || !is_complex(weight.dtype()), name,
+             "(): a complex weight for a real input");
+    return;
+  }
+  check_parameter_dtype(x, weight);
+  check_parameter_dtype(x, bias);
 }
 
 int64_t count(const Dims& shape) {

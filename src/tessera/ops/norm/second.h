@@ -14,6 +14,15 @@ inline TensorBase to_dtype(const TensorBase& t, DType dtype) {
   return t.dtype() == dtype ? t : op::_to_dtype(t, dtype);
 }
 
+// PyTorch's rule: parameters are of the input's dtype, or of float32 beside half floats.
+inline void check_parameter_dtype(const TensorBase& x, const TensorBase& parameter) {
+  TS_CHECK(!parameter.defined() || parameter.dtype() == x.dtype() ||
+               (is_reduced_floating(x.dtype()) && parameter.dtype() == DType::kFloat32),
+           "mixed dtype: expect parameter to have scalar type of ",
+           is_reduced_floating(x.dtype()) ? "Float" : dtype_title(x.dtype()), ", not ",
+           parameter.defined() ? dtype_title(parameter.dtype()) : "");
+}
+
 // The dtype PyTorch hands statistics out in: on the CPU that of the input, or of the weights where
 // theirs is another; elsewhere what they are computed in.
 inline DType given_stats_dtype(const TensorBase& x, std::initializer_list<TensorBase> parameters) {
