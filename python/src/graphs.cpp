@@ -7,6 +7,7 @@
 #include "scaffolding.h"
 #include "tensor_object.h"
 #include "tessera/face/graph.h"
+#include "tessera/fuse/stream.h"
 
 namespace tessera::python {
 
@@ -61,11 +62,11 @@ void bind_graphs(nb::module_& m) {
     return Pool{id.first, id.second};
   });
   m.def("_cuda_is_capturing", &cuda::is_current_stream_capturing);
-  // Where a tensor lies and how, to compare; nothing runs for it, and its memory is not taken for
-  // exposed.
+  // Where a tensor lies and how, to compare. Its memory is not taken for exposed.
   m.def("_place", [](nb::handle tensor) {
     if (!is_tensor(tensor.ptr())) raise(ErrorKind::kType, "_place(): expected a Tensor");
     const TensorBase& t = unwrap(tensor.ptr());
+    if (!t.storage().data) fuse::ensure_readable(t);  // pending: it gets its memory now
     uint64_t layout = 1469598103934665603u;
     auto mix = [&](int64_t v) { layout = (layout ^ static_cast<uint64_t>(v)) * 1099511628211u; };
     for (int64_t n : t.sizes()) mix(n);
