@@ -26,8 +26,10 @@ size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 Arena* DeviceAllocator::arena_of(StreamPool& pool, bool small) {
   Arena*& slot = pool.arenas[small];
   if (slot) return slot;
-  // Twice the device: fragments of addresses cost nothing, and must not run out.
-  const size_t bytes = round_up(static_cast<size_t>(total_) * 2, page_bytes_);
+  // Twice the device: fragments of addresses cost nothing, and must not run out. Graphs are many,
+  // and their pages stay where they are: once will do.
+  const size_t times = pool.graphs ? 1 : 2;
+  const size_t bytes = round_up(static_cast<size_t>(total_) * times, page_bytes_);
   void* base = nullptr;
   if (!backend_->reserve_addresses(device_, bytes, &base).ok()) return nullptr;
   Arena& a = arenas_.emplace_back();
