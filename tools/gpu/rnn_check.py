@@ -105,7 +105,7 @@ def check(torch, mode, hidden, packed, options, report):
         for i, (a, b) in enumerate(zip(got, want, strict=True)):
             off = float((a.cpu().double() - b).norm()) / max(float(b.norm()), 1e-30)
             # Rounding takes some of relu's arguments to the other side of its kink.
-            allowed = tolerance * (4 if mode == "relu" and dtype.itemsize == 2 else 1)
+            allowed = tolerance * (4 if mode == "relu" and (tf32 or dtype.itemsize == 2) else 1)
             report(row, off, f"result {i} of {place}", not off <= allowed)
         net = net.to("cpu", torch.float64)
 

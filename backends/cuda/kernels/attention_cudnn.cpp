@@ -31,8 +31,11 @@ Plans& plans_of(const Device& d) {
 // A program that never repeats a shape must not fill memory with plans.
 constexpr size_t kMaxPlans = 1024;
 constexpr int64_t kMaxWorkspace = int64_t{8} << 30;
-// Older ones compute some lengths wrong unless they are told so in other ways.
-constexpr size_t kOldestVersion = 91600;
+constexpr size_t kOldestVersion = 91000;
+// Older ones compute lengths wrong that are no multiple of a tile, unless they are told in other
+// ways.
+constexpr size_t kVersionOfAnyLength = 91600;
+constexpr int64_t kTile = 128;
 
 // Strides of dimensions of size one may be anything; here they are what a dense tensor has.
 void read_strides(const KernelTensor& t, int64_t (&to)[4]) {
@@ -118,6 +121,11 @@ Status find_plan(Device& d, const CudnnApi& api, CudnnHandle& h, const CudnnAtte
   }
   Found& found = plans[key];
   *out = &found;
+  if (api.cudnnGetVersion() < kVersionOfAnyLength &&
+      (a.queries % kTile != 0 || a.keys % kTile != 0)) {
+    found.why = "lengths that are no multiple of 128 need cuDNN 9.16";
+    return ok();
+  }
   // What is deterministic is so by its graph: engines carry no note of it.
   const CudnnLimits limits{false, true, kMaxWorkspace};
   auto graph = [&](CudnnParts* parts) { return cudnn_attention_graph(api, h.handle, a, parts); };
