@@ -201,3 +201,22 @@ def test_errors(device):
         F.group_norm(x, 2)
     with pytest.raises(RuntimeError, match="running_mean should contain 3 elements not 2"):
         F.batch_norm(x, torch.ones(2, device=device), torch.ones(2, device=device))
+
+
+def test_parameters_of_another_dtype_are_refused():
+    x = torch.ones(2, 4, 3)
+    for dtype in (torch.complex128, torch.float64, torch.int64):
+        with pytest.raises(RuntimeError, match="mixed dtype"):
+            torch.nn.functional.layer_norm(x, (3,), weight=torch.ones(3, dtype=dtype))
+        with pytest.raises(RuntimeError, match="mixed dtype"):
+            torch.nn.functional.group_norm(x, 2, bias=torch.ones(4, dtype=dtype))
+    wide = torch.ones(4, dtype=torch.complex128)
+    for refuse in (
+        lambda: torch.nn.functional.batch_norm(x, None, None, wide, training=True),
+        lambda: torch.nn.functional.instance_norm(x, weight=wide),
+        lambda: torch.nn.functional.rms_norm(x, (3,), torch.ones(3, dtype=torch.complex128)),
+    ):
+        with pytest.raises(RuntimeError):
+            refuse()
+    half = torch.nn.functional.layer_norm(x.half(), (3,), weight=torch.ones(3))
+    assert half.dtype == torch.float16

@@ -209,3 +209,10 @@ def test_result_types():
     assert torch.can_cast(from_=torch.int32, to=torch.float16)
     assert torch.promote_types(torch.uint8, torch.int8) == torch.int16
     assert torch.is_same_size(torch.zeros(2), torch.ones(2)) is True
+
+
+def test_views_of_no_dimensions_keep_their_dtype():
+    for x in (torch.tensor(4, dtype=torch.int8), torch.tensor(4.5), torch.tensor(1 + 2j)):
+        for view in (torch.movedim(x, (), ()), torch.movedim(x, 0, -1), torch.adjoint(x)):
+            assert view.dtype == x.dtype and view.shape == ()
+        assert torch.movedim(x, 0, 0).item() == x.item()

@@ -123,7 +123,7 @@ TS_OP({
       for (const Dims* dims : {&from, &to})
         for (int64_t d : *dims) wrap_dim(d, t.dim());
       Dims source = wrapped(from, "source"), target = wrapped(to, "destination");
-      if (t.dim() == 0) return op::view(t, {});
+      if (t.dim() == 0) return op::permute(t, std::span<const int64_t>());
       Dims order(static_cast<size_t>(t.dim()), -1);
       uint64_t moved = 0;
       for (size_t i = 0; i < source.size(); ++i) {
@@ -150,7 +150,8 @@ TS_OP({
       TS_CHECK(t.dim() != 1,
                "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D "
                "tensor.");
-      TensorBase out = t.dim() == 0 ? op::view(t, {}) : op::transpose(t, -2, -1);
+      TensorBase out =
+          t.dim() == 0 ? op::permute(t, std::span<const int64_t>()) : op::transpose(t, -2, -1);
       return is_complex(t.dtype()) ? op::conj(out) : out;
     },
     .samples = {{"T(2, 3)"}, {"T(2, 3, 4)"}},
