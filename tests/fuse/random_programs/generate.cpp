@@ -122,6 +122,7 @@ class Generator {
   Program make(Outcome& unfused) {
     fuse::set_mode(fuse::Mode::kOff);
     run(unfused);
+    if (left_out_) unfused = run_program(program_, fuse::Mode::kOff);
     return std::move(program_);
   }
 
@@ -135,6 +136,7 @@ class Generator {
     if (program_.gradients && chance(2)) take(backward());
     while (done_ < program_.statements.size()) done_ = machine.step(done_);  // an open thread
     unfused = machine.finish();
+    left_out_ |= machine.late_error();
   }
 
   // --- choices ---
@@ -250,9 +252,30 @@ class Generator {
       return;
     }
     while (done_ <= index) done_ = machine_->step(done_);
+    // An error that a device reports later comes to whoever asks next, in each mode at another
+    // statement: what gives one is left out.
+    if (machine_->late_error()) {
+      for (; noted_ <= index; ++noted_) leave_out(program_.statements[noted_]);
+      return;
+    }
     for (; noted_ <= index; ++noted_) note_results(program_.statements[noted_]);
     if (!live_.empty() && tensor(live_.back()).numel() > kLargest)
       take(about(Do::kDelete, live_.back()));
+  }
+  void leave_out(Statement& s) {
+    left_out_ = true;
+    for (int var : s.results) forget(var);
+    if (s.form != Form::kFunction || (s.op && s.op->writes_self))
+      for (const Arg& a : s.args)
+        if (a.kind == Arg::Kind::kVar) forget(a.var);
+    forget(s.var);
+    s = about(Do::kSync, -1);
+    s.device = Device{};  // does nothing
+  }
+  void forget(int var) {
+    if (var < 0) return;
+    machine_->forget(var);
+    live_.erase(std::remove(live_.begin(), live_.end(), var), live_.end());
   }
   void note_results(const Statement& s) {
     for (int var : s.results)
@@ -594,6 +617,7 @@ class Generator {
   Machine* machine_ = nullptr;
   std::vector<int> live_;
   size_t done_ = 0, noted_ = 0, thread_until_ = 0;
+  bool left_out_ = false;
   int self_ = -1, dim_ = 0;  // of the call that is being made
 };
 

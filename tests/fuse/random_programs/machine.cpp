@@ -132,6 +132,19 @@ int Machine::grow() {
   return static_cast<int>(vars_.size()) - 1;
 }
 
+bool Machine::late_error() const {
+  bool found = false;
+  for (Device d : program_.devices) {
+    if (!d.is_cuda()) continue;
+    try {
+      cuda::current_stream(d.index).synchronize();
+    } catch (const Error&) {
+      found = true;
+    }
+  }
+  return found;
+}
+
 size_t Machine::step(size_t index) {
   const auto& all = program_.statements;
   size_t next = index + 1;

@@ -1,7 +1,8 @@
-// fuse_random --programs N --device cpu|virtual|cuda [--seed S] [--shards K] [--mode on|check]
+// fuse_random --programs N --device cpu|virtual|cuda [--seed S] [--shards K] [--mode on|check|off]
 //             [--limit SECONDS] [--reports N] [--nan-bits] [--coverage]
 // compares deferral on with deferral off, bit for bit, over random programs. It counts a program
-// only if some group of two or more operators really ran. What differs is shrunk and printed.
+// only if some group of two or more operators really ran. What differs is shrunk and printed. With
+// --mode off both runs are alike: what differs then is not deferral's.
 // fuse_random --show SEED --device D: one program, printed statement by statement as it runs.
 // fuse_random --positions --device D: does an operator's result depend on where an element lies?
 #include <execinfo.h>
@@ -112,7 +113,7 @@ void run_shard(const Options& o, Shared& shared, int shard) {
     Program p = make_program(s, devices, off);
     Outcome on = run_program(p, o.mode);
     int64_t fused = total_stats(devices).fused_groups;
-    shared.counted += fused > fused_before;
+    shared.counted += fused > fused_before || o.mode == fuse::Mode::kOff;
     fused_before = fused;
     ++shared.ran;
     note(shared, p, off);
@@ -209,7 +210,9 @@ bool parse(int argc, char** argv, Options& o) {
     else if (name == "--shards")
       o.shards = std::clamp(std::atoi(value), 1, Shared::kMostShards);
     else if (name == "--mode")
-      o.mode = std::strcmp(value, "check") ? fuse::Mode::kOn : fuse::Mode::kCheck;
+      o.mode = !std::strcmp(value, "check") ? fuse::Mode::kCheck
+               : !std::strcmp(value, "off") ? fuse::Mode::kOff
+                                            : fuse::Mode::kOn;
     else if (name == "--show") {
       o.seed = std::strtoull(value, nullptr, 10);
       o.programs = 0;

@@ -110,6 +110,9 @@ class Machine {
   bool has(int var) const { return vars_[static_cast<size_t>(var)].defined(); }
   const TensorBase& operator[](int var) const { return vars_[static_cast<size_t>(var)]; }
   int grow();  // a further variable
+  void forget(int var) { vars_[static_cast<size_t>(var)] = TensorBase(); }
+  // Waits for the devices; did one report an error?
+  bool late_error() const;
 
  private:
   void guarded(size_t index);

@@ -11,6 +11,10 @@ void draw(const char* kernel, const TensorBase& out, std::initializer_list<doubl
           Mt19937Generator* generator, std::initializer_list<int64_t> more,
           std::span<const TensorBase> inputs, uint64_t blocks) {
   if (out.numel() == 0 || out.device().is_meta()) return;
+  // Here, on the caller's line: a device would say so later.
+  const std::string_view name = kernel;
+  TS_CHECK_IMPLEMENTED(is_floating(out.dtype()) || (name != "uniform" && name != "normal"), kernel,
+                       "_(): not implemented for ", dtype_name(out.dtype()));
   TS_CHECK(!generator || generator->of_cuda == out.device().is_cuda(), "Expected a '",
            out.device().is_cuda() ? "cuda" : "cpu", "' device type for generator but found '",
            generator && generator->of_cuda ? "cuda" : "cpu", "'");
