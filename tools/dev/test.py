@@ -324,7 +324,7 @@ def emulated(runner: Runner) -> None:
         return python_tests(word, emulated_gpu("2x4GiB"), () if everything else EMULATED_FILES)
 
     def random() -> Counts:
-        return random_programs(200, "cuda", emulated_gpu("async,shuffle"))
+        return random_programs(25, "cuda", emulated_gpu("async,shuffle"))
 
     def layouts() -> Counts:
         program = ROOT / "tests" / "cuda" / "emulator" / "layouts.py"
