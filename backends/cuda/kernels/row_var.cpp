@@ -98,8 +98,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK) row_var(const __grid_constan
     }
   }
   if (!live || lane != 0) return;
-  p.var[r] = X::st(var);
   p.mean[r] = X::st(mean);
+  const X::S made[1] = {X::st(var)};
+#ifdef AFTER
+  After::take(p.after, r, 0, made);
+  if (!p.var) return;
+#endif
+  p.var[r] = made[0];
 })");
 constexpr TextKernel kKernel{"row_var", kText.data()};
 

@@ -83,6 +83,8 @@ bool GroupRunner::run_joined(Group& g, Exec exec) {
   if (g.before) {
     lower(*g.before, false);
     place_rows(*g.before, call.rows);
+    // Also where it was written in place, to memory that nobody will look at.
+    g.before->lowered.out[0].to.data = nullptr;
   }
   if (g.after) {
     lower(*g.after, true);
