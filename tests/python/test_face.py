@@ -258,7 +258,7 @@ def test_compile_and_jit_give_back_what_they_are_given():
 
     assert torch.compile(f) is f and torch.compile(mode="default")(f) is f
     net = torch.nn.Linear(2, 2)
-    assert torch.compile(net, fullgraph=True) is net and torch.jit.script(net) is net
+    assert torch.compile(net, fullgraph=True)._orig_mod is net and torch.jit.script(net) is net
     assert torch.jit.trace(f, torch.ones(1)) is f and torch.jit.export(f) is f
     assert torch.jit.ignore(f) is f and torch.jit.ignore(drop=True)(f) is f
     assert torch.jit.unused(f) is f and not torch.jit.is_scripting() and not torch.jit.is_tracing()
