@@ -649,6 +649,28 @@ def test_compiled_module_trains_as_the_module(cuda):
     assert replays(compiled) == 2
 
 
+def test_compiled_calls_keep_nothing_alive(cuda):
+    """Memory goes when the program lets go of it, and not at the next garbage collection."""
+    layer = nn.Linear(64, 64).to(cuda)
+    compiled = torch.compile(layer, mode="reduce-overhead")
+    for _ in range(4):
+        compiled(torch.ones(8, 64, device=cuda)).sum().backward()
+    gc.collect()
+    gc.disable()
+    try:
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        for _ in range(3):
+            compiled(torch.ones(8, 64, device=cuda)).sum().backward()
+        torch.cuda.synchronize()
+        assert torch.cuda.memory_allocated() == before
+        captured_graph = weakref.ref(next(iter(compiled._calls.entries.values())).captured)
+        del compiled
+        assert captured_graph() is None
+    finally:
+        gc.enable()
+
+
 def test_compiled_calls_whose_backward_is_still_to_come(cuda):
     layer = nn.Linear(3, 3).to(cuda)
     f = torch.compile(lambda x: layer(x).tanh(), mode="reduce-overhead")

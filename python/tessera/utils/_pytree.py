@@ -91,17 +91,18 @@ class LeafSpec(TreeSpec):
 def tree_flatten(tree, is_leaf=None):
     """(leaves, structure)"""
     leaves = []
+    return leaves, _walk(tree, is_leaf, leaves)
 
-    def walk(node):
-        kind = None if is_leaf is not None and is_leaf(node) else _kind_of(node)
-        if kind is None:
-            leaves.append(node)
-            return LeafSpec()
-        children, context = kind.flatten(node)
-        return TreeSpec(type(node), context, [walk(child) for child in children])
 
-    spec = walk(tree)
-    return leaves, spec
+# Not inside: a function that names itself is a cycle, and would keep the leaves until the next
+# garbage collection.
+def _walk(node, is_leaf, leaves):
+    kind = None if is_leaf is not None and is_leaf(node) else _kind_of(node)
+    if kind is None:
+        leaves.append(node)
+        return LeafSpec()
+    children, context = kind.flatten(node)
+    return TreeSpec(type(node), context, [_walk(child, is_leaf, leaves) for child in children])
 
 
 def tree_unflatten(leaves, treespec):
@@ -112,18 +113,17 @@ def tree_unflatten(leaves, treespec):
             f"tree_unflatten(leaves, treespec): `leaves` has length {len(leaves)} but the spec "
             f"refers to a pytree that holds {treespec.num_leaves} items ({treespec})."
         )
-    rest = iter(leaves)
+    return _build(treespec, iter(leaves))
 
-    def build(spec):
-        if spec.is_leaf():
-            return next(rest)
-        kind = SUPPORTED_NODES.get(spec.type)
-        children = [build(child) for child in spec.children_specs]
-        if kind is not None:
-            return kind.unflatten(children, spec.context)
-        return spec.type(*children) if hasattr(spec.type, "_fields") else spec.type(children)
 
-    return build(treespec)
+def _build(spec, rest):
+    if spec.is_leaf():
+        return next(rest)
+    kind = SUPPORTED_NODES.get(spec.type)
+    children = [_build(child, rest) for child in spec.children_specs]
+    if kind is not None:
+        return kind.unflatten(children, spec.context)
+    return spec.type(*children) if hasattr(spec.type, "_fields") else spec.type(children)
 
 
 def tree_leaves(tree, is_leaf=None):
