@@ -24,8 +24,8 @@ def set_source_lines(on=True):
 
 
 def set_tiny(elements):
-    """Operators of at most so many elements run when they are called, on the CPU, where nothing that
-    they read is pending: 1,024, or what TESSERA_FUSE_TINY says."""
+    """Operators of at most so many elements run when they are called, on the CPU, where nothing
+    that they read is pending: 1,024, or what TESSERA_FUSE_TINY says."""
     _C._fuse_set_tiny(int(elements))
 
 
