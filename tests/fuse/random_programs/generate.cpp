@@ -283,7 +283,7 @@ class Generator {
           std::find(live_.begin(), live_.end(), var) == live_.end())
         live_.push_back(var);
     if (s.var >= 0 && !machine_->has(s.var))
-      live_.erase(std::remove(live_.begin(), live_.end(), s.var), live_.end());
+      std::erase_if(live_, [this](int var) { return !machine_->has(var); });
   }
 
   Statement data() {

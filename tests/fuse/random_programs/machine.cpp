@@ -346,8 +346,12 @@ void Machine::call(const Statement& s) {
     try {
       dispatch_out(*s.op, args, out);
     } catch (const Error&) {
-      // Made longer and not written: what it holds is nobody's.
-      if (!(out.sizes() == before)) out = TensorBase();
+      // Made longer and not written: what it holds is nobody's, whatever its names are.
+      if (!(out.sizes() == before)) {
+        const TensorBase same = out;
+        for (TensorBase& t : vars_)
+          if (t.is_same(same)) t = TensorBase();
+      }
       throw;
     }
     return;

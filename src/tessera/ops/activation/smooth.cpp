@@ -98,7 +98,7 @@ TS_OP({
     .samples = {{"T(3, 4)"}, {"T(3, 4), 2.0, 1.03"}},
 });
 TS_BODY(softplus_backward, "tt", 't', 2, (TS_FLOATS), T x = b * s0; T z = exp(x);
-        return select(x > s1, a, a* z / (z + T(1)));)
+        return select(x > s1 || a != a, a, a* z / (z + T(1)));)
 TS_OP({
     .schema = "_softplus_backward(Tensor grad, Tensor self, float beta, float threshold) -> Tensor",
     .kind = Kind::kPointwise,
@@ -132,7 +132,7 @@ TS_OP({
     .samples = {{"T(3, 4)"}},
 });
 TS_BODY(logsigmoid_backward, "tt", 't', 0, (TS_FLOATS), T z = exp(negate(abs(b)));
-        T part = z / (T(1) + z); return a * select(b < T(0), T(1) - part, part);)
+        T part = z / (T(1) + z); return select(a != a, a, a* select(b < T(0), T(1) - part, part));)
 TS_OP({
     .schema = "_logsigmoid_backward(Tensor grad, Tensor self) -> Tensor",
     .kind = Kind::kPointwise,

@@ -63,7 +63,8 @@ TS_OP({
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), -1"}},
 });
 
-TS_BODY(nextafter, "tt", 't', 0, (TS_FLOATS), return next_after(a, b);)
+TS_BODY(nextafter, "tt", 't', 0, (TS_FLOATS),
+        return select(a != a, a, select(b != b, b, next_after(a, b)));)
 TS_BODY(nextafter_float16, "tt", 't', 0, (float), return next_float16(a, b);)
 TS_BODY(nextafter_bfloat16, "tt", 't', 0, (float), return next_bfloat16(a, b);)
 TS_OP({
@@ -197,7 +198,7 @@ void xlogy_backward(Backward& b) {
 }  // namespace
 
 TS_BODY(xlogy, "tt", 't', 0, (TS_FLOATS), T y = select(a == T(0), T(0), a* log(b));
-        return select(b != b, b, y);)
+        return select(b != b, b, select(a != a, a, y));)
 TS_OP({
     .schema = "xlogy(Tensor self, Tensor|Scalar other) -> Tensor",
     .also = "special.xlogy",

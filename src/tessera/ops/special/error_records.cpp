@@ -124,8 +124,8 @@ TS_OP({
     .samples = {{"P(3, 4)"}},
 });
 
-TS_BODY(xlog1py, "tt", 't', 0, (TS_FLOATS),
-        return select(isnan(b), b, select(a == T(0), T(0), a* log1p(b)));)
+TS_BODY(xlog1py, "tt", 't', 0, (TS_FLOATS), T y = select(a == T(0), T(0), a* log1p(b));
+        return select(isnan(b), b, select(isnan(a), a, y));)
 // The slope by self: log1p(other), but 0 where self is and the other way leads nowhere.
 TS_BODY(xlog1py_slope, "tt", 't', 0, (TS_FLOATS),
         return select((a == T(0)) & (b <= T(-1)), T(0), log1p(b));)
