@@ -8,6 +8,7 @@
 #include "copy.h"
 #include "graphs.h"
 #include "group.h"
+#include "kernel.h"
 #include "kernels.h"
 #include "monitor.h"
 #include "pages.h"
@@ -298,7 +299,7 @@ Status run_reduce(Exec exec, const ReduceProgram* program) {
 
 bool can_join(const JoinedProgram* program) {
   const JoinedProgram& p = *program;
-  if (!Joins::fit(p.before, p.after)) return false;
+  if (!Joins::fit(p.before, p.after) || makes_too_many_kernels()) return false;
   if (p.reduce) return p.rows.n > 1 || !p.before;
   const JoinedKernel* k = find_joined_kernel(p.kernel);
   return k && k->takes(p.rows.rows, p.rows.n);

@@ -56,6 +56,13 @@ std::string joined_text(const GroupProgram& g, const GroupPlan& plan, const char
 // Fills the kernel's parameters; the number of words, or 0 if there are too many.
 int group_params(const GroupProgram& g, const GroupPlan& plan, uint64_t* words);
 
+// Operators of a program; the rest of its instructions are conversions.
+inline int num_bodies(const GroupProgram& g) {
+  int n = 0;
+  for (int i = 0; i < g.num_instrs; ++i) n += g.instrs[i].kind == Instr::Kind::kBody;
+  return n;
+}
+
 // Words of a kernel's parameters that an immediate takes.
 inline int immediate_words(RegClass cls) { return cls == RegClass::kC128 ? 2 : 1; }
 

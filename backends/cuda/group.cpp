@@ -15,9 +15,11 @@ Status run_group_on(Device& d, CUstream stream, const GroupProgram& g) {
     return fail(Code::kUnsupported,
                 "a group of %d inputs and %d outputs in %d dimensions is too large", g.num_inputs,
                 g.num_outputs, g.ndim);
+  const Hash128 key = group_key(g, plan, static_cast<uint64_t>(d.ordinal));
+  if (num_bodies(g) > 1 && makes_too_many_kernels() && !find_kernel(key))
+    return fail(Code::kUnsupported, "the program's structures do not repeat");
   const Kernel* k = nullptr;
-  TS_TRY(get_kernel(d, group_key(g, plan, static_cast<uint64_t>(d.ordinal)), kGroupEntry,
-                    g.instrs[0].body ? g.instrs[0].body->name : "convert", &k,
+  TS_TRY(get_kernel(d, key, kGroupEntry, g.instrs[0].body ? g.instrs[0].body->name : "convert", &k,
                     [&] { return group_text(g, plan); }));
   Grid grid{std::min<int64_t>(group_blocks(g, plan), INT32_MAX),
             plan.mode == GroupMode::kTile ? kTileThreads : kGroupThreads};

@@ -60,6 +60,10 @@ Status run_groups_on(Device& d, CUstream stream, const GroupProgram* const* prog
                   g.num_inputs, g.num_outputs);
     e.key = group_key(g, e.plan, static_cast<uint64_t>(d.ordinal));
   }
+  if (makes_too_many_kernels())
+    for (const Entry& e : entries)
+      if (num_bodies(*e.program) > 1 && !find_kernel(e.key))
+        return fail(Code::kUnsupported, "the program's structures do not repeat");
   std::stable_sort(entries.begin(), entries.end(),
                    [](const Entry& a, const Entry& b) { return less(a.key, b.key); });
   const Entry *at = entries.data(), *const end = at + entries.size();

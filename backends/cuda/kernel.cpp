@@ -1,5 +1,7 @@
 #include "kernel.h"
 
+#include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -17,6 +19,8 @@ Table& table() {
   static Table* t = new Table;
   return *t;
 }
+
+std::atomic<int64_t> g_built{0}, g_launches{0};
 
 constexpr size_t kRecent = 256;
 thread_local const Kernel* t_recent[kRecent];
@@ -56,14 +60,26 @@ Status build_kernel(Device& d, const Hash128& key, const std::string& text, cons
     delete k;
     return s;
   }
+  g_built.fetch_add(1, std::memory_order_relaxed);
   std::unique_lock lock(t.mutex);
   t.kernels.emplace(key, k);
   *out = k;
   return ok();
 }
 
+bool makes_too_many_kernels() {
+  static const int64_t budget = [] {
+    const char* v = std::getenv("TESSERA_KERNEL_BUDGET");
+    return v && *v ? std::atoll(v) : 1024;
+  }();
+  constexpr int64_t kLaunchesForOne = 16;
+  return g_built.load(std::memory_order_relaxed) >
+         budget + g_launches.load(std::memory_order_relaxed) / kLaunchesForOne;
+}
+
 Status launch(Device& d, CUstream stream, const Kernel& k, const Grid& grid, const void* params,
               const char* what) {
+  g_launches.fetch_add(1, std::memory_order_relaxed);
   void* arguments[] = {const_cast<void*>(params)};
   return check(d,
                driver().cuLaunchKernel(

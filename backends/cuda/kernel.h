@@ -26,6 +26,11 @@ Status get_kernel(Device& d, const Hash128& key, const char* entry, const char* 
   return build_kernel(d, key, make(), entry, what, out);
 }
 
+// Has the program had so many kernels made, for so few launches, that its structures seem never to
+// repeat? Then operators run one by one, whose kernels are few. TESSERA_KERNEL_BUDGET sets how many
+// are made before anybody counts.
+bool makes_too_many_kernels();
+
 struct Grid {
   int64_t blocks;
   int threads;
