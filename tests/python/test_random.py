@@ -96,3 +96,11 @@ def test_weights_decide(device):
     w = torch.tensor([0.0, 1.0, 3.0], device=device)
     drawn = torch.multinomial(w, 4000, replacement=True).tolist()
     assert drawn.count(0) == 0 and 2800 < drawn.count(2) < 3200
+
+
+def test_wide_integers_do_not_repeat(accelerator):
+    """Each takes two words: a second draw must not begin within the first."""
+    torch.manual_seed(3)
+    first = torch.randint(0, 1 << 40, (4000,), device=accelerator)
+    second = torch.randint(0, 1 << 40, (4000,), device=accelerator)
+    assert not set(first.tolist()) & set(second.tolist())

@@ -20,8 +20,15 @@ void draw(const char* kernel, const TensorBase& out, std::initializer_list<doubl
            generator && generator->of_cuda ? "cuda" : "cpu", "'");
   Mt19937Generator& g = generator ? *generator : default_generator(out.device());
   const Device device = out.device();
-  if (blocks == 0)
-    blocks = philox_blocks(static_cast<uint64_t>(out.numel()), out.dtype() == DType::kFloat64);
+  if (blocks == 0) {
+    // Two words for an integer of a range that has more than 2^32.
+    bool wide = out.dtype() == DType::kFloat64;
+    if (more.size() == 2) {
+      const uint64_t low = static_cast<uint64_t>(more.begin()[0]);
+      wide |= static_cast<uint64_t>(more.begin()[1]) - low >= uint64_t{1} << 32;
+    }
+    blocks = philox_blocks(static_cast<uint64_t>(out.numel()), wide);
+  }
   if (device.is_cuda())
     if (auto capture = memory::capture_of(device.index, current_stream(device.index))) {
       // Seed and offset are put into memory before each replay.
