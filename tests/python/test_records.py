@@ -28,6 +28,15 @@ TOLERANCE = {
 }
 
 
+@pytest.fixture(autouse=True)
+def whole_floats():
+    """Answers are compared: cuDNN's networks would round to TF32, as PyTorch's do."""
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    yield
+    torch.backends.cudnn.allow_tf32 = before
+
+
 def name_of(param):
     return f"{param[0]['name']}({param[1]})"
 

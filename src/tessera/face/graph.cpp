@@ -14,6 +14,7 @@
 #include "tessera/face/cuda.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/memory/capture.h"
+#include "tessera/tensor/generators.h"
 
 namespace tessera::cuda {
 
@@ -122,6 +123,11 @@ void CUDAGraph::capture_begin(MempoolId_t pool, CaptureMode mode) {
   memory::refuse_in_capture(d, stream.handle(), "beginning another capture");
   fuse::run_everything(Reason::kCapture);  // belongs to what is before the capture
 
+  const Device cuda{DeviceType::kCUDA, static_cast<int16_t>(d)};
+  std::vector<Capture::Source> sources{{&default_generator(cuda), {}}};
+  for (Mt19937Generator* g : s.registered) sources.push_back({g, {}});
+  for (Capture::Source& source : sources) source.state = new_empty(Dims{2}, DType::kInt64, cuda);
+
   s.device = d;
   s.pool = pool == MempoolId_t{} ? MempoolId_t{++g_pools, 0} : pool;
   {
@@ -147,7 +153,7 @@ void CUDAGraph::capture_begin(MempoolId_t pool, CaptureMode mode) {
   }
   memory::begin_capture(d, s.pool, id);
   s.capture = std::make_shared<Capture>(d, stream.handle(), id, mode);
-  s.capture->registered = s.registered;
+  s.capture->sources = std::move(sources);
   memory::enter(s.capture);
 }
 

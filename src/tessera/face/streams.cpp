@@ -65,6 +65,7 @@ struct Event::State {
   bool timing;
   int device = -1;
   EventHandle handle = nullptr;
+  bool captured = false;  // recorded last in a capture: it is part of a graph, and never done
 
   explicit State(bool timing) : timing(timing) {}
   State(const State&) = delete;
@@ -87,7 +88,14 @@ void Event::record(const Stream& stream) const {
     check(accelerator()->event_create(d, s.timing, &s.handle), "creating an event");
     s.device = d;
   }
+  s.captured = memory::capture_of(d, stream.handle()) != nullptr;
   check(accelerator()->event_record(d, s.handle, stream.handle()), "recording an event");
+}
+
+static void refuse_captured(bool captured, const char* what) {
+  TS_CHECK(!captured, what,
+           ": the event was recorded in a capture, so it belongs to a graph; only streams of that "
+           "capture can wait for it");
 }
 
 void Event::wait() const {
@@ -106,6 +114,7 @@ bool Event::query() const {
   const State& s = *state_;
   if (!s.handle) return true;
   memory::refuse_beside_capture(s.device, false, "Event.query()");
+  refuse_captured(s.captured, "Event.query()");
   fuse::run_device(s.device, Reason::kEvent);
   return is_done(accelerator()->event_query(s.device, s.handle), "asking an event");
 }
@@ -114,6 +123,7 @@ void Event::synchronize() const {
   const State& s = *state_;
   if (!s.handle) return;
   memory::refuse_beside_capture(s.device, false, "Event.synchronize()");
+  refuse_captured(s.captured, "Event.synchronize()");
   fuse::run_device(s.device, Reason::kEvent);
   BlockingScope scope;
   check(accelerator()->event_synchronize(s.device, s.handle), "waiting for an event");

@@ -26,17 +26,16 @@ Captures& under_way() {
 }  // namespace
 
 uint64_t Capture::take(Mt19937Generator& generator, uint64_t blocks, TensorBase* state) {
-  Device cuda{DeviceType::kCUDA, static_cast<int16_t>(device)};
-  if (&generator != &default_generator(cuda) &&
-      std::find(registered.begin(), registered.end(), &generator) == registered.end())
+  auto source = std::find_if(sources.begin(), sources.end(),
+                             [&](const Source& s) { return s.generator == &generator; });
+  if (source == sources.end())
     refuse(
         "drawing random numbers from a generator that the graph does not know (call "
         "graph.register_generator_state(generator) before the capture)");
   std::lock_guard lock(mutex_);
   auto found = std::find_if(draws_.begin(), draws_.end(),
                             [&](const Draws& d) { return d.generator == &generator; });
-  if (found == draws_.end())
-    found = draws_.insert(draws_.end(), {&generator, 0, new_empty(Dims{2}, DType::kInt64, cuda)});
+  if (found == draws_.end()) found = draws_.insert(draws_.end(), {&generator, 0, source->state});
   *state = found->state;
   const uint64_t at = found->blocks;
   found->blocks += blocks;

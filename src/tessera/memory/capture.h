@@ -35,8 +35,13 @@ class Capture {
 
   // The place of so many blocks among those that a replay takes, and where the others lie.
   uint64_t take(Mt19937Generator& generator, uint64_t blocks, TensorBase* state);
-  // The generators beside the default ones that the program said it would use.
-  std::vector<Mt19937Generator*> registered;
+  // What generators there may be, with room for what they give. It is allocated before the capture:
+  // memory of the graph's own pool may be workspace of kernels that run before it is read.
+  struct Source {
+    Mt19937Generator* generator;
+    TensorBase state;
+  };
+  std::vector<Source> sources;
 
   // Host memory that captured copies read or write, for as long as the graph lives.
   void keep(Ref<Storage> storage);

@@ -73,11 +73,19 @@ Network Network::part(int64_t layer) const {
   return out;
 }
 
+// The gates side by side, each as wide as the state.
+static Tensors gates_apart(const TensorBase& t, int64_t n) {
+  TS_CHECK(t.dim() == 2 && t.size(1) > 0 && t.size(1) % n == 0,
+           "the weights and biases of a cell must have ", n,
+           " rows for each element of its state, but they give gates of shape ", t.sizes());
+  return op::chunk(t, n, 1);
+}
+
 void step(Mode mode, const TensorBase& x, Tensors& state, const Weights& w) {
   TensorBase& h = state[0];
   TensorBase of_h = op::linear(h, w.w_hh, w.b_hh);
   if (mode == Mode::kGRU) {
-    Tensors a = op::chunk(x, 3, 1), b = op::chunk(of_h, 3, 1);
+    Tensors a = gates_apart(x, 3), b = gates_apart(of_h, 3);
     TensorBase fresh = op::tanh(op::add(a[2], op::mul(op::sigmoid(op::add(a[0], b[0])), b[2])));
     h = op::add(op::mul(op::sub(h, fresh), op::sigmoid(op::add(a[1], b[1]))), fresh);
     return;
@@ -86,7 +94,7 @@ void step(Mode mode, const TensorBase& x, Tensors& state, const Weights& w) {
   if (mode == Mode::kTanh) h = op::tanh(gates);
   if (mode == Mode::kReLU) h = op::relu(gates);
   if (mode != Mode::kLSTM) return;
-  Tensors part = op::chunk(gates, 4, 1);
+  Tensors part = gates_apart(gates, 4);
   TensorBase& c = state[1];
   c = op::add(op::mul(op::sigmoid(part[1]), c), op::mul(op::sigmoid(part[0]), op::tanh(part[2])));
   h = op::mul(op::sigmoid(part[3]), op::tanh(c));
