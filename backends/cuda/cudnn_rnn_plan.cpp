@@ -1,5 +1,7 @@
 #include "cudnn_rnn_plan.h"
 
+#include "cudnn_descriptor.h"
+
 namespace tessera::cuda {
 
 using rnn::Mode;
@@ -15,19 +17,6 @@ Status cudnn_rnn_failed(const CudnnRnnApi& api, cudnnStatus_t r, const char* wha
 }
 
 namespace {
-
-cudnnDataType_t data_type(DType t) {
-  switch (t) {
-    case DType::kFloat16:
-      return CUDNN_DATA_HALF;
-    case DType::kBFloat16:
-      return CUDNN_DATA_BFLOAT16;
-    case DType::kFloat64:
-      return CUDNN_DATA_DOUBLE;
-    default:
-      return CUDNN_DATA_FLOAT;
-  }
-}
 
 cudnnRNNMode_t cell(Mode m) {
   return m == Mode::kTanh   ? CUDNN_RNN_TANH
@@ -76,7 +65,7 @@ cudnnStatus_t describe_network(const Device& d, const CudnnRnnApi& api, cudnnHan
   return api.cudnnSetRNNDescriptor_v8(
       out->rnn.get(), algo, cell(n.mode), CUDNN_RNN_DOUBLE_BIAS,
       n.both_ways ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
-      data_type(n.dtype), n.dtype == DType::kFloat64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
+      cudnn_data_type(n.dtype), n.dtype == DType::kFloat64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
       math_type(n), n.input, n.hidden, n.out(), n.layers, out->dropout.get(),
       n.packed ? CUDNN_RNN_PADDED_IO_DISABLED : CUDNN_RNN_PADDED_IO_ENABLED);
 }
@@ -87,7 +76,7 @@ cudnnStatus_t describe_data(const CudnnRnnApi& api, const CudnnRnn& n, int size,
       out->create(api.cudnnCreateRNNDataDescriptor, api.cudnnDestroyRNNDataDescriptor);
   if (r != CUDNN_STATUS_SUCCESS) return r;
   return api.cudnnSetRNNDataDescriptor(
-      out->get(), data_type(n.dtype),
+      out->get(), cudnn_data_type(n.dtype),
       n.packed ? CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED : CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED,
       n.steps, n.batch, size, n.lengths.data(), nullptr);
 }
@@ -98,7 +87,7 @@ cudnnStatus_t describe_state(const CudnnRnnApi& api, const CudnnRnn& n, int size
   if (r != CUDNN_STATUS_SUCCESS) return r;
   const int sizes[] = {n.layers * n.directions(), n.batch, size},
             strides[] = {n.batch * size, size, 1};
-  return api.cudnnSetTensorNdDescriptor(out->get(), data_type(n.dtype), 3, sizes, strides);
+  return api.cudnnSetTensorNdDescriptor(out->get(), cudnn_data_type(n.dtype), 3, sizes, strides);
 }
 
 // Looks up where matrices and biases lie. A weight of ours is the matrices of all gates, one below

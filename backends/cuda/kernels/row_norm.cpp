@@ -20,27 +20,6 @@ struct Params {
 };
 )";
 
-constexpr char kLoads[] = R"(
-// V elements of a row from j on, and one.
-#ifdef BEFORE
-TS_FN Vec<X::S, V> load_x(const Params& p, int64_t r, int64_t j) {
-  Vec<X::S, V> v;
-  Before::make(p.before, r, j, v.v);
-  return v;
-}
-TS_FN X::S one_x(const Params& p, int64_t r, int64_t j) {
-  X::S v[1];
-  Before::make(p.before, r, j, v);
-  return v[0];
-}
-#else
-TS_FN Vec<X::S, V> load_x(const Params& p, int64_t r, int64_t j) {
-  return load_once((const Vec<X::S, V>*)(p.x + r * p.n + j));
-}
-TS_FN X::S one_x(const Params& p, int64_t r, int64_t j) { return p.x[r * p.n + j]; }
-#endif
-)";
-
 // Weights of V elements from j of a row on. WEIGHTS 1: one each; 2: one a channel of several.
 constexpr char kWeights[] = R"(
 template <class T> TS_FN void weights(const typename T::S* of, int64_t base, int64_t j,
@@ -76,7 +55,7 @@ TS_FN void scaled(const Params& p, int64_t r, int64_t j, A mean, A factor, const
 }
 )";
 
-constexpr auto kRowNormText = join(kVectorText, kRowSumText, kParams, kLoads, kWeights, R"(
+constexpr auto kRowNormText = join(kVectorText, kRowSumText, kParams, kRowLoadText, kWeights, R"(
 enum { ROWS = THREADS < 128 ? 256 / THREADS : 1, BLOCK = THREADS * ROWS };
 // In double, of a row whose sums or squares are beyond float, or whose deviation is hardly there.
 TS_FN void wide_moments(const Params& p, int64_t r, int lane, double* parts, double& mean,
@@ -320,7 +299,8 @@ Status run_with(Device& d, CUstream stream, const KernelArgs& args, const Joins*
     return launch_text(
         d, stream, kRowNorm,
         {types[0], types[1], types[2], def("V", plan.vec), def("THREADS", plan.threads),
-         def("ITEMS", plan.items), def("CENTRED", centred), def("WEIGHTS", weights), whole},
+         def("ITEMS", plan.items), def("CENTRED", centred), def("WEIGHTS", weights),
+         def("ALIGNED", true), whole},
         {(rows + per_block - 1) / per_block, per_block * plan.threads}, &p, sizeof p, joins,
         plan.vec);
   }

@@ -63,4 +63,31 @@ template <class N> TS_FN N row_sum(N x, N* parts) {
 }
 )";
 
+// V elements of row r of p.x from j on, and one; or what makes them (Note [Company of a kernel]).
+// After Params, which has x, rows of p.n elements; ALIGNED: in vectors.
+inline constexpr char kRowLoadText[] = R"(
+#ifdef BEFORE
+TS_FN Vec<X::S, V> load_x(const Params& p, int64_t r, int64_t j) {
+  Vec<X::S, V> v;
+  Before::make(p.before, r, j, v.v);
+  return v;
+}
+TS_FN X::S one_x(const Params& p, int64_t r, int64_t j) {
+  X::S v[1];
+  Before::make(p.before, r, j, v);
+  return v[0];
+}
+#else
+TS_FN Vec<X::S, V> load_x(const Params& p, int64_t r, int64_t j) {
+  const X::S* at = p.x + r * p.n + j;
+  if constexpr (ALIGNED) return load_once((const Vec<X::S, V>*)at);
+  Vec<X::S, V> v;
+  #pragma unroll
+  for (int i = 0; i < V; ++i) v.v[i] = at[i];
+  return v;
+}
+TS_FN X::S one_x(const Params& p, int64_t r, int64_t j) { return p.x[r * p.n + j]; }
+#endif
+)";
+
 }  // namespace tessera::cuda

@@ -18,28 +18,8 @@ struct Params {
   double divisor;
   JOIN_FIELDS
 };
-#ifdef BEFORE
-TS_FN Vec<X::S, V> load_x(const Params& p, int64_t r, int64_t j) {
-  Vec<X::S, V> v;
-  Before::make(p.before, r, j, v.v);
-  return v;
-}
-TS_FN X::S one_x(const Params& p, int64_t r, int64_t j) {
-  X::S v[1];
-  Before::make(p.before, r, j, v);
-  return v[0];
-}
-#else
-TS_FN Vec<X::S, V> load_x(const Params& p, int64_t r, int64_t j) {
-  const X::S* at = p.x + r * p.n + j;
-  if constexpr (ALIGNED) return load_once((const Vec<X::S, V>*)at);
-  Vec<X::S, V> v;
-  #pragma unroll
-  for (int i = 0; i < V; ++i) v.v[i] = at[i];
-  return v;
-}
-TS_FN X::S one_x(const Params& p, int64_t r, int64_t j) { return p.x[r * p.n + j]; }
-#endif
+)",
+                            kRowLoadText, R"(
 enum { ROWS = THREADS < 128 ? 256 / THREADS : 1, BLOCK = THREADS * ROWS };
 extern "C" __global__ void __launch_bounds__(BLOCK) row_var(const __grid_constant__ Params p) {
   __shared__ A parts[3][32];
