@@ -32,6 +32,16 @@ def accelerator():
     return "cuda"
 
 
+@pytest.fixture
+def cuda(accelerator):
+    """The device, where graphs can be captured."""
+    if os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING", "0") not in ("", "0"):
+        pytest.skip("graphs need the caching allocator")
+    torch.manual_seed(0)
+    yield accelerator
+    torch.compiler.reset()
+
+
 @pytest.fixture(autouse=True)
 def clean_modes():
     """Modes that a failed test left behind."""
