@@ -85,45 +85,49 @@ std::string full_text(const TextKernel& k, const Def* defs, size_t n, const std:
 }
 
 Status find_text_kernel(Device& d, const TextKernel& k, std::initializer_list<Def> defs,
-                        const Kernel** out) {
+                        const Kernel** out, const Joins* joins, int vec) {
   Hasher h(static_cast<uint64_t>(d.ordinal) << 8 | 9);
   h.add(std::string_view(k.entry));
   for (const Def& def : defs)
     h.add(static_cast<uint64_t>(def.value) << 2 | static_cast<uint64_t>(def.kind));
-  return get_kernel(d, h.finish(), k.entry, k.entry, out,
-                    [&] { return full_text(k, defs.begin(), defs.size()); });
+  if (joins) joins->add_to(h, vec);
+  return get_kernel(d, h.finish(), k.entry, k.entry, out, [&] {
+    return full_text(k, defs.begin(), defs.size(), joins ? joins->text(vec) : kNoJoins);
+  });
 }
+
+namespace {
+
+Status launch_found(Device& d, CUstream stream, const TextKernel& k, const Kernel& kernel,
+                    const Grid& grid, const void* params) {
+  // What a kernel has of its own counts towards the 48 KiB it may have unasked.
+  if (grid.shared > 16 * 1024)
+    TS_TRY(check(d,
+                 driver().cuFuncSetAttribute(
+                     kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, grid.shared),
+                 k.entry));
+  return launch(d, stream, kernel, grid, params, k.entry);
+}
+
+}  // namespace
 
 Status launch_text(Device& d, CUstream stream, const TextKernel& k, std::initializer_list<Def> defs,
                    const Grid& grid, const void* params) {
   const Kernel* kernel = nullptr;
   TS_TRY(find_text_kernel(d, k, defs, &kernel));
-  // What a kernel has of its own counts towards the 48 KiB it may have unasked.
-  if (grid.shared > 16 * 1024)
-    TS_TRY(
-        check(d,
-              driver().cuFuncSetAttribute(
-                  kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, grid.shared),
-              k.entry));
-  return launch(d, stream, *kernel, grid, params, k.entry);
+  return launch_found(d, stream, k, *kernel, grid, params);
 }
 
 Status launch_text(Device& d, CUstream stream, const TextKernel& k, std::initializer_list<Def> defs,
                    const Grid& grid, const void* params, size_t size, const Joins* joins, int vec) {
   if (!joins) return launch_text(d, stream, k, defs, grid, params);
-  Hasher h(static_cast<uint64_t>(d.ordinal) << 8 | 10);
-  h.add(std::string_view(k.entry));
-  for (const Def& def : defs)
-    h.add(static_cast<uint64_t>(def.value) << 2 | static_cast<uint64_t>(def.kind));
-  joins->add_to(h, vec);
   const Kernel* kernel = nullptr;
-  TS_TRY(get_kernel(d, h.finish(), k.entry, k.entry, &kernel,
-                    [&] { return full_text(k, defs.begin(), defs.size(), joins->text(vec)); }));
+  TS_TRY(find_text_kernel(d, k, defs, &kernel, joins, vec));
   uint64_t words[kMaxParamWords];
   std::memcpy(words, params, size);
   if (size % sizeof(uint64_t) != 0 || !joins->put(words, static_cast<int>(size / sizeof(uint64_t))))
     return fail(Code::kUnsupported, "%s: too much joins it", k.entry);
-  return launch(d, stream, *kernel, grid, words, k.entry);
+  return launch_found(d, stream, k, *kernel, grid, words);
 }
 
 }  // namespace tessera::cuda

@@ -48,7 +48,7 @@ struct TextKernel {
 std::string full_text(const TextKernel& k, const Def* defs, size_t n,
                       const std::string& joins = kNoJoins);
 Status find_text_kernel(Device& d, const TextKernel& k, std::initializer_list<Def> defs,
-                        const Kernel** out);
+                        const Kernel** out, const Joins* joins = nullptr, int vec = 1);
 // `params` is the kernel's one argument. Shared memory beyond 48 KiB is asked for as needed.
 Status launch_text(Device& d, CUstream stream, const TextKernel& k, std::initializer_list<Def> defs,
                    const Grid& grid, const void* params);

@@ -1,11 +1,11 @@
 // Kernels and reductions: memory made ready, arguments laid out, the backend called.
-#include "tessera/autograd/node.h"
 #include "tessera/base/blocking.h"
 #include "tessera/call/mismatch.h"
 #include "tessera/driver/current.h"
 #include "tessera/fuse/rows.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/ops/call.h"
+#include "tessera/ops/modes.h"
 #include "tessera/ops/support.h"
 
 namespace tessera {
@@ -98,7 +98,7 @@ bool supports(Device device, const char* kernel, std::span<const KernelTensor> o
 }
 
 bool is_recorded(std::initializer_list<TensorBase> tensors) {
-  if (!autograd::grad_enabled()) return false;
+  if (!records_gradients()) return false;
   for (const TensorBase& t : tensors)
     if (t.requires_grad()) return true;
   return false;
@@ -142,7 +142,7 @@ void launch_later(const char* kernel, std::span<const TensorBase> outputs,
   for (std::span<const TensorBase> list : {outputs, inputs})
     for (const TensorBase& t : list) together &= t.device() == device;
   if (together && may_wait(device, inputs)) {
-    fuse::stream_of(device).record({kernel, nullptr, false, outputs, inputs, ints, doubles, rows});
+    fuse::stream_of(device).record({kernel, nullptr, outputs, inputs, ints, doubles, rows});
     return;
   }
   if (device.is_meta()) return;
@@ -189,7 +189,7 @@ TensorBase reduce(const ReduceBody& body, const TensorBase& in, const Dims& dims
                       (dims.empty() || dims[0] == in.dim() - static_cast<int64_t>(dims.size()));
     Rows rows{0, 0, last ? kept : 0, reduced, -1};
     fuse::stream_of(in.device())
-        .record({body.name, &body, keepdim, {&out, 1}, {&in, 1}, dims.span(), {}, rows});
+        .record({body.name, &body, {&out, 1}, {&in, 1}, dims.span(), {}, rows});
     return out;
   }
   allocate(out.storage());

@@ -74,7 +74,7 @@ Group& GroupRunner::new_group() {
   g.outputs = 0;
   g.kernel = nullptr;
   g.before = g.after = nullptr;
-  g.joined = false;
+  g.joined = g.hands_on = false;
   return g;
 }
 

@@ -119,7 +119,7 @@ class GroupRunner {
   void collect_inputs(Group& g);
   Group* consumer_of(Group& kernel);
   bool is_wanted(const Storage& storage, const Group& by, const Group& besides);
-  bool touched_between(const Group& moved, size_t from, size_t to, const Storage* except) const;
+  bool touched_between(const Group& moved, size_t from, size_t to) const;
   // kernel.cpp
   void run_kernel(Group& g);
   bool run_joined(Group& g, Exec exec);

@@ -57,14 +57,11 @@ bool GroupRunner::is_wanted(const Storage& storage, const Group& by, const Group
   return uses > 1;
 }
 
-// Does a group from `from` up to `to` touch what `moved` writes, or write what it reads? What is at
-// `except` is not meant.
-bool GroupRunner::touched_between(const Group& moved, size_t from, size_t to,
-                                  const Storage* except) const {
+// Does a group from `from` up to `to` touch what `moved` writes, or write what it reads?
+bool GroupRunner::touched_between(const Group& moved, size_t from, size_t to) const {
   bool touched = false;
   auto meets = [&](const Group& other) {
     each_storage(other, [&](const Storage& theirs, bool they_write) {
-      if (&theirs == except) return;
       each_storage(moved, [&](const Storage& ours, bool we_write) {
         touched |= &theirs == &ours && (they_write || we_write);
       });
@@ -89,8 +86,7 @@ Group* GroupRunner::producer_of(Group& k) {
   if (g.joined || w->numel != call.rows.rows * call.rows.n || is_wanted(*in.storage, k, g))
     return nullptr;
   // What the group also reads and writes for others is taken for its own here: seldom in the way.
-  if (!all_in_rows(g, call.rows.rows, call.rows.n) ||
-      touched_between(g, g.order + 1, k.order, nullptr))
+  if (!all_in_rows(g, call.rows.rows, call.rows.n) || touched_between(g, g.order + 1, k.order))
     return nullptr;
   for (const PendingOp* op : g.ops)
     if (op->store && op != w) return split_off(g, *w);
@@ -174,7 +170,7 @@ Group* GroupRunner::consumer_of(Group& k) {
   });
   for (size_t i = 0; i < g->inputs.size(); ++i)
     mixed |= i != place && g->inputs[i]->storage == y.storage;
-  if (mixed || touched_between(*g, k.order + 1, g->order, nullptr)) return nullptr;
+  if (mixed || touched_between(*g, k.order + 1, g->order)) return nullptr;
   std::swap(g->inputs[0], g->inputs[place]);
   return g;
 }

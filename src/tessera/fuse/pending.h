@@ -25,7 +25,6 @@ struct PendingOperand {
 struct PendingKernel {
   const char* name;
   const ReduceBody* body;  // of a reduction over `ints`, else null
-  bool keepdim;
   std::vector<int64_t> ints;
   std::vector<double> doubles;
   Rows rows;

@@ -201,7 +201,6 @@ void Stream::record(KernelCall call) {
   PendingKernel& k = *op.kernel;
   k.name = call.name;
   k.body = call.body;
-  k.keepdim = call.keepdim;
   k.ints.assign(call.ints.begin(), call.ints.end());
   k.doubles.assign(call.doubles.begin(), call.doubles.end());
   k.rows = call.rows;

@@ -65,7 +65,6 @@ struct Stats {
 struct KernelCall {
   const char* name;
   const ReduceBody* body = nullptr;  // a reduction over `ints`
-  bool keepdim = false;
   std::span<const TensorBase> outputs, inputs;
   std::span<const int64_t> ints;
   std::span<const double> doubles;
