@@ -34,35 +34,37 @@ void set_autocast(DeviceType type, bool enabled, DType dtype) {
   t_state.any = t_state.enabled[0] || t_state.enabled[1];
 }
 
-bool cast_arguments(const Op& op, Args args, std::vector<Value>& out,
-                    std::vector<TensorBase>& keep) {
+Casts::Casts(const Op& op, Args args) : args_(args) {
   Autocast cls = op.record->autocast;
-  if (cls == Autocast::kNone) return false;
-  DeviceType type = DeviceType::kCPU;
+  if (cls == Autocast::kNone) return;
   for (const Value& v : args) {
     if (!v.is_tensor()) continue;
-    type = v.tensor->device().type;
-    if (type == DeviceType::kCUDA) break;
+    type_ = v.tensor->device().type;
+    if (type_ == DeviceType::kCUDA) break;
   }
-  if (!autocast_enabled(type)) return false;
-  if (cls == Autocast::kFloat32Gpu && type == DeviceType::kCPU) return false;
-  DType target = cls == Autocast::kLower ? autocast_dtype(type) : DType::kFloat32;
+  if (!autocast_enabled(type_)) return;
+  if (cls == Autocast::kFloat32Gpu && type_ == DeviceType::kCPU) return;
+  DType target = cls == Autocast::kLower ? autocast_dtype(type_) : DType::kFloat32;
   if (cls == Autocast::kPromote) {
     // The widest of the inputs, starting from the lower precision.
-    target = autocast_dtype(type);
+    target = autocast_dtype(type_);
     for (const Value& v : args)
-      if (is_castable(v, type)) target = promote(target, v.tensor->dtype());
+      if (is_castable(v, type_)) target = promote(target, v.tensor->dtype());
   }
-  bool changed = false;
-  out.assign(args.begin(), args.end());
-  keep.reserve(args.size());
-  for (Value& v : out) {
-    if (!is_castable(v, type) || v.tensor->dtype() == target) continue;
-    keep.push_back(op::_to_dtype(*v.tensor, target));
-    v = Value(keep.back());
-    changed = true;
+  out_.assign(args.begin(), args.end());
+  keep_.reserve(args.size());
+  for (Value& v : out_) {
+    if (!is_castable(v, type_) || v.tensor->dtype() == target) continue;
+    keep_.push_back(op::_to_dtype(*v.tensor, target));
+    v = Value(keep_.back());
+    changed_ = true;
   }
-  return changed;
+  off_ = true;
+  set_autocast(type_, false, autocast_dtype(type_));
+}
+
+Casts::~Casts() {
+  if (off_) set_autocast(type_, true, autocast_dtype(type_));
 }
 
 }  // namespace tessera::amp

@@ -13,9 +13,24 @@ void set_autocast(DeviceType type, bool enabled, DType dtype);
 // True when autocast is on for some device in this thread: the only check on the way of a call.
 bool any_autocast();
 
-// Casts tensor arguments as the operator's class asks; `keep` owns the casts. Returns false when
-// nothing changed.
-bool cast_arguments(const Op& op, Args args, std::vector<Value>& out,
-                    std::vector<TensorBase>& keep);
+// The arguments of a call, cast as the operator's class asks. While it lives, what the operator is
+// made of is not cast again.
+class Casts {
+ public:
+  Casts(const Op& op, Args args);
+  ~Casts();
+  Casts(const Casts&) = delete;
+  Casts& operator=(const Casts&) = delete;
+
+  Args args() const { return changed_ ? Args(out_) : args_; }
+
+ private:
+  Args args_;
+  std::vector<Value> out_;
+  std::vector<TensorBase> keep_;  // owns the casts
+  bool changed_ = false;
+  bool off_ = false;  // this turned autocast off for type_
+  DeviceType type_ = DeviceType::kCPU;
+};
 
 }  // namespace tessera::amp

@@ -160,9 +160,8 @@ bool names_shape(const Op& op) {
 
 Outputs dispatch(const Op& op, Args args) {
   if (amp::any_autocast()) [[unlikely]] {
-    std::vector<Value> casted;
-    std::vector<TensorBase> keep;
-    if (amp::cast_arguments(op, args, casted, keep)) return dispatch_casted(op, casted);
+    amp::Casts casts(op, args);
+    return dispatch_casted(op, casts.args());
   }
   return dispatch_casted(op, args);
 }

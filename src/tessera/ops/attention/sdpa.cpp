@@ -107,6 +107,7 @@ TS_OP({
       TensorBase out = op::matmul(weights, v);
       return widen ? op::_to_dtype(out, own) : out;
     },
+    .autocast = Autocast::kLower,
     .samples = {{"T(1, 2, 3), T(1, 4, 3), T(1, 4, 2)"},
                 {"T(2, 3, 4), T(2, 3, 4), T(2, 3, 4), None, 0.0, True"}},
 });
