@@ -1,5 +1,5 @@
 // Without a word about devices, everything stays on the CPU.
-// Prints what tests/seeds/003_01_cpu_only.py prints.
+// Prints what tests/seeds/blocks/003_01_cpu_only.py prints.
 #include <tessera/tessera.h>
 
 #include <cstdio>

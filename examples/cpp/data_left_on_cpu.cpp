@@ -1,5 +1,5 @@
 // The model is moved to the GPU and the data is not: an error says so. Without a GPU all is well.
-// Prints what tests/seeds/003_03_data_left_on_cpu.py prints.
+// Prints what tests/seeds/blocks/003_03_data_left_on_cpu.py prints.
 #include <tessera/tessera.h>
 
 #include <cstdio>

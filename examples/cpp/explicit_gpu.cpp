@@ -1,5 +1,5 @@
 // Model and data are moved to the GPU, where there is one.
-// Prints what tests/seeds/003_02_explicit_gpu.py prints.
+// Prints what tests/seeds/blocks/003_02_explicit_gpu.py prints.
 #include <tessera/tessera.h>
 
 #include <cstdio>

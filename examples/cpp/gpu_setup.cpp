@@ -1,4 +1,5 @@
-// What is here, and moving a model to one of the GPUs: the C++ of tests/seeds/gpu/001_01_setup.py.
+// What is here, and moving a model to one of the GPUs: the C++ of
+// tests/seeds/blocks/001_02_setup.py.
 #include <tessera/tessera.h>
 
 #include <cstdio>

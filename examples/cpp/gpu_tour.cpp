@@ -1,5 +1,5 @@
 // Tensors on devices, transfers, streams, memory and the error of two devices: the device programs
-// of a tutorial (tests/seeds/gpu/004_*.py) in C++. Where there is no GPU:
+// of a tutorial (tests/seeds/blocks/004_*.py) in C++. Where there is no GPU:
 //   TESSERA_VIRTUAL_GPU=2x2GiB gpu_tour
 #include <tessera/tessera.h>
 

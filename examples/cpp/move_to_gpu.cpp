@@ -1,5 +1,5 @@
 // Is there a GPU? A tensor and a model are moved there, and the result comes back.
-// Prints what tests/seeds/002_01_move_to_gpu.py prints.
+// Prints what tests/seeds/blocks/002_01_move_to_gpu.py prints.
 #include <tessera/tessera.h>
 
 #include <iostream>

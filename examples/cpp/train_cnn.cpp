@@ -1,5 +1,5 @@
 // A small convolutional network trained on random images with Adam.
-// Prints what tests/seeds/002_03_train_cnn.py prints.
+// Prints what tests/seeds/blocks/002_03_train_cnn.py prints.
 #include <tessera/tessera.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // A linear model trained on random data with SGD, in shuffled batches.
-// Prints what tests/seeds/002_02_train_linear.py prints.
+// Prints what tests/seeds/blocks/002_02_train_linear.py prints.
 #include <tessera/tessera.h>
 
 #include <cstdio>

@@ -6,20 +6,25 @@ from .. import _C
 from ._device import current_device, index_of
 
 
+def _of_device(number, device):
+    """As in PyTorch, nothing is held where there is no device, and asking is no error."""
+    return number(index_of(device)) if _C._cuda_device_count() else 0
+
+
 def memory_allocated(device=None):
-    return _C._cuda_memory_allocated(index_of(device))
+    return _of_device(_C._cuda_memory_allocated, device)
 
 
 def max_memory_allocated(device=None):
-    return _C._cuda_max_memory_allocated(index_of(device))
+    return _of_device(_C._cuda_max_memory_allocated, device)
 
 
 def memory_reserved(device=None):
-    return _C._cuda_memory_reserved(index_of(device))
+    return _of_device(_C._cuda_memory_reserved, device)
 
 
 def max_memory_reserved(device=None):
-    return _C._cuda_max_memory_reserved(index_of(device))
+    return _of_device(_C._cuda_max_memory_reserved, device)
 
 
 def reset_peak_memory_stats(device=None):

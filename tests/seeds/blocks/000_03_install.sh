@@ -1,0 +1,2 @@
+source ~/venv-cuda/bin/activate
+pip3 install torch torchvision torchaudio
