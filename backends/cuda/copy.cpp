@@ -2,8 +2,8 @@
 //
 // Note [Pageable memory]
 // The driver copies pageable memory through one staging buffer on one thread, at a tenth of what
-// the bus gives. Here a team of threads fills (or empties) one page-locked bay while the bus works
-// on another. The source has been read when the call returns, so the caller may change it at once.
+// the bus gives. Here threads fill (or empty) page-locked bays, each its own, while the bus works
+// on others. The source has been read when the call returns, so the caller may change it at once.
 #include "copy.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace tessera::cuda {
 namespace {
 
-// Below this a copy shares its bay with others and one thread fills it.
+// Up to this a copy shares its bay with others and one thread fills it.
 constexpr size_t kSmall = 128u << 10;
 
 CUresult wait_for(Bay& bay) {
@@ -25,7 +25,7 @@ CUresult wait_for(Bay& bay) {
 
 // Long enough for the bus, short enough that filling and moving overlap from the start.
 size_t stride_of(size_t bytes) {
-  return std::clamp<size_t>((bytes / 16 + 65535) / 65536 * 65536, 256u << 10, Staging::kBayBytes);
+  return std::clamp<size_t>((bytes / 32 + 65535) / 65536 * 65536, 128u << 10, Staging::kBayBytes);
 }
 
 Bay& next_bay(Staging& s) {
@@ -53,6 +53,52 @@ Status upload_small(Device& d, Staging& s, CUstream stream, CUdeviceptr dst, con
   return check(d, cu.cuEventRecord(bay.done, stream), "a copy from host to device");
 }
 
+// The bays of one copy, in turn from where the last one ended. Nobody copies any more, and bays may
+// still be busy, when it is gone.
+class Passage {
+ public:
+  Passage(Staging& s, char* pageable, size_t bytes, bool upload) : s_(s) {
+    pieces_.line = pageable;
+    pieces_.bytes = bytes;
+    pieces_.stride = stride_of(bytes);
+    pieces_.slots = s.bays[0].memory;
+    pieces_.slot_bytes = Staging::kBayBytes;
+    pieces_.slot_count = Staging::kBays;
+    pieces_.first_slot = (s.next + 1) % Staging::kBays;
+    pieces_.to_slots = upload;
+    s.small_used = Staging::kBayBytes;  // a bay of small copies may be taken from them
+    s.team.open(pieces_);
+  }
+  Passage(const Passage&) = delete;
+  Passage& operator=(const Passage&) = delete;
+  ~Passage() {
+    s_.team.close();
+    s_.next = static_cast<int>((pieces_.first_slot + pieces_.count() - 1) % Staging::kBays);
+  }
+
+  CopyTeam& team() { return s_.team; }
+  int64_t count() const { return pieces_.count(); }
+  size_t size_of(int64_t piece) const { return pieces_.size_of(piece); }
+  size_t offset_of(int64_t piece) const { return static_cast<size_t>(piece) * pieces_.stride; }
+  Bay& bay_of(int64_t piece) { return s_.bays[(pieces_.first_slot + piece) % Staging::kBays]; }
+
+ private:
+  Staging& s_;
+  CopyPieces pieces_;
+};
+
+// Whether the bus is done with a bay; `wait` until it is.
+CUresult is_free(Bay& bay, bool wait, bool* free) {
+  *free = true;
+  if (wait || !bay.busy) return wait_for(bay);
+  CUresult r = driver().cuEventQuery(bay.done);
+  *free = r != CUDA_ERROR_NOT_READY;
+  if (r == CUDA_SUCCESS) bay.busy = false;
+  return *free ? r : CUDA_SUCCESS;
+}
+
+// Pieces are sent in order as they are filled, so a slow one holds up those behind it for its own
+// time only: they are filled meanwhile.
 Status upload(Device& d, CUstream stream, CUdeviceptr dst, const char* src, size_t bytes) {
   Staging* staging = nullptr;
   TS_TRY(staging_of(d, &staging));
@@ -60,47 +106,62 @@ Status upload(Device& d, CUstream stream, CUdeviceptr dst, const char* src, size
   std::lock_guard lock(s.mutex);
   if (bytes <= kSmall) return upload_small(d, s, stream, dst, src, bytes);
   const DriverApi& cu = driver();
-  const size_t stride = stride_of(bytes);
-  for (size_t at = 0; at < bytes; at += stride) {
-    const size_t n = std::min(stride, bytes - at);
-    Bay& bay = next_bay(s);
-    TS_TRY(check(d, wait_for(bay), "waiting for a staging buffer"));
-    s.team.copy(bay.memory, src + at, n);
-    TS_TRY(check(d, cu.cuMemcpyHtoDAsync(dst + at, bay.memory, n, stream),
-                 "a copy from host to device"));
-    bay.busy = true;
-    TS_TRY(check(d, cu.cuEventRecord(bay.done, stream), "a copy from host to device"));
+  Passage p(s, const_cast<char*>(src), bytes, true);
+  const int64_t count = p.count();
+  int64_t allowed = 0;
+  for (int64_t sent = 0; sent < count;) {
+    while (allowed < count && allowed - sent < Staging::kBays) {
+      bool free = false;
+      TS_TRY(check(d, is_free(p.bay_of(allowed), allowed == sent, &free),
+                   "waiting for a staging buffer"));
+      if (!free) break;
+      p.team().allow(++allowed);
+    }
+    if (p.team().is_done(sent)) {
+      Bay& bay = p.bay_of(sent);
+      TS_TRY(check(
+          d, cu.cuMemcpyHtoDAsync(dst + p.offset_of(sent), bay.memory, p.size_of(sent), stream),
+          "a copy from host to device"));
+      bay.busy = true;
+      TS_TRY(check(d, cu.cuEventRecord(bay.done, stream), "a copy from host to device"));
+      ++sent;
+    } else if (p.team().at_work() || !p.team().help()) {
+      p.team().relax();
+    }
   }
   return ok();
 }
 
-// The next pieces are asked for before one is taken out.
+// Pieces are asked for as long as there are bays, and taken out as they come.
 Status download(Device& d, CUstream stream, char* dst, CUdeviceptr src, size_t bytes) {
   Staging* staging = nullptr;
   TS_TRY(staging_of(d, &staging));
   Staging& s = *staging;
   std::lock_guard lock(s.mutex);
   const DriverApi& cu = driver();
-  const size_t stride = stride_of(bytes);
-  constexpr int kAhead = Staging::kBays / 2;
-  Bay* asked[kAhead] = {};
-  size_t ask_at = 0;
-  int ask = 0, take = 0;
-  for (size_t at = 0; at < bytes; at += stride) {
-    while (ask_at < bytes && ask - take < kAhead) {
-      Bay& bay = next_bay(s);
+  Passage p(s, dst, bytes, false);
+  const int64_t count = p.count();
+  int64_t asked = 0, allowed = 0;
+  for (int64_t taken = 0; taken < count;) {
+    for (; asked < count && asked - taken < Staging::kBays; ++asked) {
+      Bay& bay = p.bay_of(asked);
       TS_TRY(check(d, wait_for(bay), "waiting for a staging buffer"));
-      const size_t n = std::min(stride, bytes - ask_at);
-      TS_TRY(check(d, cu.cuMemcpyDtoHAsync(bay.memory, src + ask_at, n, stream),
-                   "a copy from device to host"));
+      TS_TRY(check(
+          d, cu.cuMemcpyDtoHAsync(bay.memory, src + p.offset_of(asked), p.size_of(asked), stream),
+          "a copy from device to host"));
       bay.busy = true;
       TS_TRY(check(d, cu.cuEventRecord(bay.done, stream), "a copy from device to host"));
-      asked[ask++ % kAhead] = &bay;
-      ask_at += stride;
     }
-    Bay& bay = *asked[take++ % kAhead];
-    TS_TRY(check(d, wait_for(bay), "a copy from device to host"));
-    s.team.copy(dst + at, bay.memory, std::min(stride, bytes - at));
+    // What came before on the stream may take long: nothing else is to be done until the first.
+    bool here = allowed < asked;
+    if (here)
+      TS_TRY(check(d, is_free(p.bay_of(allowed), allowed == taken, &here),
+                   "a copy from device to host"));
+    if (here) p.team().allow(++allowed);
+    if (p.team().is_done(taken))
+      ++taken;
+    else if (!here && !p.team().help())
+      p.team().relax();
   }
   return take_data_error(d);
 }
