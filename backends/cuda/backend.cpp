@@ -315,6 +315,12 @@ Status run_joined(Exec exec, const JoinedProgram* program) {
   });
 }
 
+Status run_reduces(Exec exec, const JoinedProgram* const* programs, int count) {
+  return with(exec.device, [&](Device& d) {
+    return run_reduces_on(d, stream_of(d, exec.stream), programs, count);
+  });
+}
+
 Status run_kernel(Exec exec, const char* name, const KernelArgs* args) {
   KernelFn run = find_named_kernel(name);
   if (!run) return fail(Code::kUnsupported, "%s is not implemented for CUDA", name);
@@ -407,6 +413,7 @@ constexpr Backend kBackend = {
     .run_reduce = run_reduce,
     .can_join = can_join,
     .run_joined = run_joined,
+    .run_reduces = run_reduces,
     .run_kernel = run_kernel,
     .has_kernel = has_kernel,
     .monitor = monitor,

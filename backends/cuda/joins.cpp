@@ -102,6 +102,10 @@ std::string Joins::text(int vec) const {
          (after_ ? "After::Params after;" : "") + "\n";
 }
 
+int Joins::words() const {
+  return (before_ ? words_of(*before_) : 0) + (after_ ? words_of(*after_) : 0);
+}
+
 bool Joins::put(uint64_t* words, int used) const {
   for (const GroupProgram* g : {before_, after_}) {
     if (!g) continue;

@@ -28,6 +28,8 @@ class Joins {
   // For accesses of `vec` elements.
   void add_to(Hasher& h, int vec) const;
   std::string text(int vec) const;
+  // How many words the fields have.
+  int words() const;
   // The fields' words, behind `words`; false where a kernel's parameters have no room for them.
   bool put(uint64_t* words, int used) const;
   static bool fit(const GroupProgram* before, const GroupProgram* after);

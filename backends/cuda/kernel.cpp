@@ -1,10 +1,14 @@
 #include "kernel.h"
 
 #include <atomic>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
+
+#include "compile.h"
 
 namespace tessera::cuda {
 namespace {
@@ -32,6 +36,19 @@ const Kernel* look_up(const Hash128& key) {
   return it == t.kernels.end() ? nullptr : it->second;
 }
 
+// A line for each kernel that is made or loaded, where $TESSERA_COMPILE_LOG says: how long somebody
+// waited, and for what.
+void log_wait(std::chrono::steady_clock::time_point begin, bool compiled, const char* what) {
+  static const char* path = std::getenv("TESSERA_COMPILE_LOG");
+  if (!path || !*path) return;
+  const double ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  if (std::FILE* f = std::fopen(path, "a")) {
+    std::fprintf(f, "%.1f ms %s %s\n", ms, compiled ? "compiled" : "loaded", what);
+    std::fclose(f);
+  }
+}
+
 }  // namespace
 
 const Kernel* find_kernel(const Hash128& key) {
@@ -47,6 +64,9 @@ Status build_kernel(Device& d, const Hash128& key, const std::string& text, cons
   Table& t = table();
   std::lock_guard building(t.building);
   if ((*out = look_up(key))) return ok();
+  const auto begin = std::chrono::steady_clock::now();
+  int64_t cached_before = 0, cached = 0;
+  count_compilations(nullptr, &cached_before);
   std::vector<char> image;
   std::string error;
   if (!compile_text(text, d.arch, &image, &error))
@@ -61,6 +81,8 @@ Status build_kernel(Device& d, const Hash128& key, const std::string& text, cons
     return s;
   }
   g_built.fetch_add(1, std::memory_order_relaxed);
+  count_compilations(nullptr, &cached);
+  log_wait(begin, cached == cached_before, what);
   std::unique_lock lock(t.mutex);
   t.kernels.emplace(key, k);
   *out = k;

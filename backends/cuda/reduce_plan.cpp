@@ -158,6 +158,11 @@ ReducePass second_pass(const ReducePass& first) {
   return p;
 }
 
+bool fits_in_batch(const ReducePass& p) {
+  return !p.columns && p.kept_numel == 1 && p.reduced_numel > 0 &&
+         (p.reduced_ndim == 0 || (p.reduced_ndim == 1 && p.reduced_strides[0] == 1));
+}
+
 Hasher reduce_key(const ReducePass& p, uint64_t device) {
   Hasher h(device << 8 | 2);
   h.add(reinterpret_cast<uintptr_t>(p.body));
@@ -177,6 +182,7 @@ void reduce_params(const ReducePass& p, const void* in, void* out, uint64_t* wor
                      static_cast<uint64_t>(p.kept_numel), static_cast<uint64_t>(p.reduced_numel),
                      static_cast<uint64_t>(p.chunk),      static_cast<uint64_t>(p.splits),
                      static_cast<uint64_t>(p.count),      0};
+  static_assert(std::size(head) == kReduceHead);
   std::memcpy(words, head, sizeof head);
   auto put = [&](int at, const int64_t* values) {
     for (int i = 0; i < kReduceMaxDims; ++i) words[at + i] = static_cast<uint64_t>(values[i]);

@@ -6,7 +6,7 @@ namespace tessera::cuda {
 namespace {
 
 // The four expressions of the body, and one element to what it contributes.
-std::string body_text(const ReducePass& p) {
+std::string body_text(const ReducePass& p, int batch_rows) {
   const ReduceBody& b = *p.body;
   std::string a = register_type(p.cls);
   std::string s = p.from_partials ? a : storage_type(p.in_dtype);
@@ -32,8 +32,9 @@ std::string body_text(const ReducePass& p) {
   if (p.cls == RegClass::kB8) moved = shift + "(int)x, d, w) != 0";
   if (is_complex(p.cls)) moved = "A(" + shift + "x.re, d, w), " + shift + "x.im, d, w))";
   out += "TS_FN A down(A x, int d, int w) { return " + moved + "; }\n";
-  out += "struct Params { unsigned long long w[" + std::to_string(kReduceWords) +
-         "]; JOIN_FIELDS };\n";
+  if (batch_rows) out += "#define BATCH " + std::to_string(batch_rows) + "\n";
+  out += "struct Params { unsigned long long w[" +
+         std::to_string(batch_rows ? kReduceHead : kReduceWords) + "]; JOIN_FIELDS };\n";
   out += "enum { V = " + std::to_string(p.vec) + ", G = " + std::to_string(p.group) +
          ", THREADS = " + std::to_string(kReduceThreads) +
          ", KEPT = " + std::to_string(p.kept_ndim) +
@@ -44,6 +45,10 @@ std::string body_text(const ReducePass& p) {
 }
 
 constexpr const char* kShared = R"(
+#ifdef BATCH  // one dense run each
+template <int dims> TS_FN int64_t kept_offset(const Params&, int64_t) { return 0; }
+TS_FN O reduced_offset(const Params&, O j) { return j; }
+#else
 // Offset of result i over the first `dims` kept dimensions.
 template <int dims> TS_FN int64_t kept_offset(const Params& p, int64_t i) {
   int64_t o = 0;
@@ -66,6 +71,7 @@ TS_FN O reduced_offset(const Params& p, O j) {
   }
   return REDUCED > 0 ? o + (O)i * (O)p.w[8 + 3 * DIMS] : 0;
 }
+#endif
 struct Elements { S v[V]; };
 // V elements side by side.
 TS_FN Elements load(const S* at) {
@@ -83,9 +89,9 @@ TS_FN Elements load(const S* at) {
 )";
 
 constexpr const char* kRows = R"(
-extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_constant__ Params p) {
+TS_FN void reduce_rows(const Params& p, int64_t block) {
   const int lane = threadIdx.x % G;
-  const int64_t item = (int64_t)blockIdx.x * (THREADS / G) + threadIdx.x / G;
+  const int64_t item = block * (THREADS / G) + threadIdx.x / G;
   const int64_t splits = (int64_t)p.w[5];
   const bool live = item < (int64_t)p.w[2] * splits;
   const int64_t row = splits == 1 ? item : item / splits, split = splits == 1 ? 0 : item % splits;
@@ -163,6 +169,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_consta
     ((R*)p.w[1])[item] = made[0];
   }
 }
+#ifdef BATCH
+struct Row { unsigned long long first; Params p; };
+struct Batch { unsigned long long count; Row rows[BATCH]; };
+extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_constant__ Batch b) {
+  int row = 0, end = (int)b.count;
+  while (end - row > 1) {
+    const int middle = (row + end) / 2;
+    if (b.rows[middle].first <= blockIdx.x) row = middle; else end = middle;
+  }
+  reduce_rows(b.rows[row].p, blockIdx.x - (int64_t)b.rows[row].first);
+}
+#else
+extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_constant__ Params p) {
+  reduce_rows(p, blockIdx.x);
+}
+#endif
 )";
 
 constexpr const char* kColumns = R"(
@@ -217,10 +239,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_consta
 
 }  // namespace
 
-std::string reduce_text(const ReducePass& pass, const std::string& joins) {
+std::string reduce_text(const ReducePass& pass, const std::string& joins, int batch_rows) {
   bool complex = is_complex(pass.cls) || is_complex(reg_class(pass.in_dtype)) ||
                  is_complex(reg_class(pass.out_dtype));
-  return prelude_text(complex) + joins + body_text(pass) + kShared +
+  return prelude_text(complex) + joins + body_text(pass, batch_rows) + kShared +
          (pass.columns ? kColumns : kRows) + "}\n";
 }
 

@@ -46,9 +46,18 @@ bool plan_reduce(const ReduceProgram& r, ReducePass* pass);
 ReducePass second_pass(const ReducePass& first);
 
 Hasher reduce_key(const ReducePass& pass, uint64_t device);
-// `joins`: see Note [Company of a kernel]; of rows alone.
-std::string reduce_text(const ReducePass& pass, const std::string& joins = kNoJoins);
-inline constexpr int kReduceWords = 8 + 4 * kReduceMaxDims;
+// `joins`: see Note [Company of a kernel]; of rows alone. `batch_rows`: the reductions one launch
+// has room for, see Note [Batches of reductions]; 0: one, by itself.
+std::string reduce_text(const ReducePass& pass, const std::string& joins = kNoJoins,
+                        int batch_rows = 0);
+inline constexpr int kReduceHead = 8, kReduceWords = kReduceHead + 4 * kReduceMaxDims;
 void reduce_params(const ReducePass& pass, const void* in, void* out, uint64_t* words);
+
+// Note [Batches of reductions]
+// Clipping gradients takes the norm of every one: one dense run each, to one number. Those of one
+// structure are one launch: a word for their number, then for each the number of its first block,
+// the first kReduceHead words of the parameters it would have alone, and those of its company. Its
+// blocks do what they would do alone, so the bits are the same.
+bool fits_in_batch(const ReducePass& pass);
 
 }  // namespace tessera::cuda

@@ -158,6 +158,9 @@ struct Backend {
   // Whether this kernel takes such company; null: none does.
   bool (*can_join)(const JoinedProgram* program);
   Status (*run_joined)(Exec exec, const JoinedProgram* program);
+  // Several reductions that do not depend on each other, with the company that can_join allowed.
+  // Null: one after the other by run_joined and run_reduce.
+  Status (*run_reduces)(Exec exec, const JoinedProgram* const* programs, int count);
   // `name` is the operator's. kUnsupported if there is no such kernel.
   Status (*run_kernel)(Exec exec, const char* name, const KernelArgs* args);
   bool (*has_kernel)(const char* name);

@@ -89,6 +89,7 @@ class GroupRunner {
   };
 
   Slot& slot_of(Storage& s);
+  void run_lone(PendingOp& op);
   void form_groups();
   int lowest_group(const PendingOp& op);
   void note_in_slots(PendingOp& op);
@@ -122,6 +123,10 @@ class GroupRunner {
   bool touched_between(const Group& moved, size_t from, size_t to) const;
   // kernel.cpp
   void run_kernel(Group& g);
+  void run_kernels(std::span<Group* const> groups);
+  void prepare_kernel(Group& g);
+  void finish_kernel(Group& g, Exec exec);
+  void place_company(Group& g);
   bool run_joined(Group& g, Exec exec);
   void run_apart(Group& g, Exec exec);
   Status run_alone(Group& g, Exec exec);

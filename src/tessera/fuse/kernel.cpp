@@ -1,5 +1,6 @@
 // Runs a kernel that was recorded, with the pointwise groups that joined it.
 #include <algorithm>
+#include <deque>
 
 #include "tessera/driver/current.h"
 #include "tessera/fuse/check.h"
@@ -76,7 +77,8 @@ Status GroupRunner::run_alone(Group& g, Exec exec) {
   return Arguments(call).run(exec, backend_of(stream_.device_), call.name);
 }
 
-bool GroupRunner::run_joined(Group& g, Exec exec) {
+// Programs of those that join it.
+void GroupRunner::place_company(Group& g) {
   const PendingKernel& call = *g.kernel->kernel;
   Rows after = call.rows;
   after.n = rows_after(call);
@@ -90,13 +92,27 @@ bool GroupRunner::run_joined(Group& g, Exec exec) {
     lower(*g.after, true);
     place_rows(*g.after, after);
   }
+}
+
+namespace {
+
+JoinedProgram joined_program(const Group& g, const Arguments& a) {
+  const PendingKernel& call = *g.kernel->kernel;
+  return {call.name,
+          call.body ? nullptr : &a.args,
+          a.reduce(),
+          call.rows,
+          g.before ? &g.before->lowered.program : nullptr,
+          g.after ? &g.after->lowered.program : nullptr};
+}
+
+}  // namespace
+
+bool GroupRunner::run_joined(Group& g, Exec exec) {
+  const PendingKernel& call = *g.kernel->kernel;
+  place_company(g);
   Arguments a(call);
-  JoinedProgram joined{call.name,
-                       call.body ? nullptr : &a.args,
-                       a.reduce(),
-                       call.rows,
-                       g.before ? &g.before->lowered.program : nullptr,
-                       g.after ? &g.after->lowered.program : nullptr};
+  JoinedProgram joined = joined_program(g, a);
   const Backend& b = backend_of(stream_.device_);
   if (!b.can_join(&joined)) return false;
   check(b.run_joined(exec, &joined), call.name);
@@ -123,18 +139,81 @@ void GroupRunner::run_apart(Group& g, Exec exec) {
   run(g.after);
 }
 
-void GroupRunner::run_kernel(Group& g) {
-  const Device device = stream_.device_;
-  const Exec exec = device.is_cpu() ? Exec{0, nullptr} : Exec{device.index, stream_.stream_};
+// Memory for its results, and in check mode what they ought to be.
+void GroupRunner::prepare_kernel(Group& g) {
   const PendingKernel& call = *g.kernel->kernel;
   if (mode() == Mode::kCheck && (g.before || g.after)) check_kernel(g);
   for (size_t i = 0; i < call.outputs.size(); ++i)
     if (!g.after || !g.hands_on || i != static_cast<size_t>(call.rows.out))
       allocate_result(call.outputs[i], *g.kernel);
+}
+
+void GroupRunner::run_kernel(Group& g) {
+  const Device device = stream_.device_;
+  const Exec exec = device.is_cpu() ? Exec{0, nullptr} : Exec{device.index, stream_.stream_};
+  prepare_kernel(g);
   if (!g.before && !g.after)
-    check(run_alone(g, exec), call.name);
+    check(run_alone(g, exec), g.kernel->kernel->name);
   else if (!run_joined(g, exec))
     run_apart(g, exec);
+  finish_kernel(g, exec);
+}
+
+// Kernels that may run in any order: reductions to one number, such as the norms of gradients, are
+// handed to the backend together.
+void GroupRunner::run_kernels(std::span<Group* const> groups) {
+  const Device device = stream_.device_;
+  const Backend& backend = backend_of(device);
+  auto is_small = [](const Group& g) {
+    if (!g.kernel || !g.kernel->kernel->body) return false;
+    for (int64_t size : g.kernel->kernel->outputs[0].shape)
+      if (size != 1) return false;
+    return true;
+  };
+  const auto small =
+      std::count_if(groups.begin(), groups.end(), [&](const Group* g) { return is_small(*g); });
+  if (small < 2 || !backend.run_reduces) {
+    for (Group* g : groups)
+      if (g->kernel) run_kernel(*g);
+    return;
+  }
+  const Exec exec{device.index, stream_.stream_};
+  std::deque<Arguments> arguments;
+  std::deque<JoinedProgram> programs;
+  std::vector<const JoinedProgram*> together;
+  std::vector<Group*> batch;
+  auto run_batch = [&] {
+    if (batch.empty()) return;
+    check(backend.run_reduces(exec, together.data(), static_cast<int>(together.size())),
+          "reductions");
+    for (Group* g : batch) finish_kernel(*g, exec);
+  };
+  try {
+    for (Group* g : groups) {
+      if (!g->kernel) continue;
+      if (!is_small(*g)) {
+        run_kernel(*g);
+        continue;
+      }
+      prepare_kernel(*g);
+      place_company(*g);
+      programs.push_back(joined_program(*g, arguments.emplace_back(*g->kernel->kernel)));
+      if ((g->before || g->after) && !backend.can_join(&programs.back())) {
+        run_apart(*g, exec);
+        finish_kernel(*g, exec);
+        continue;
+      }
+      together.push_back(&programs.back());
+      batch.push_back(g);
+    }
+  } catch (...) {
+    run_batch();  // what has its memory runs also where another has not
+    throw;
+  }
+  run_batch();
+}
+
+void GroupRunner::finish_kernel(Group& g, Exec exec) {
   Stats& stats = stream_.stats_;
   int64_t operators = 0;
   for (Group* part : {g.before, &g, g.after}) {

@@ -204,8 +204,7 @@ void GroupRunner::run_level(std::span<Group* const> groups) {
     throw;
   }
   run_lowered(groups);
-  for (Group* g : groups)
-    if (g->kernel) run_kernel(*g);
+  run_kernels(groups);
 }
 
 void GroupRunner::run_lowered(std::span<Group* const> groups) {

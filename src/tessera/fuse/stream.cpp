@@ -287,6 +287,10 @@ void Stream::run_all_locked(Reason reason) {
 void Stream::run_for_locked(Storage& storage, bool for_write, Reason reason) {
   if (storage.pending.load(std::memory_order_acquire) != this) return;
   if (!for_write && storage.pending_writes == 0) return;
+  if (ops_.size() == 1 && storage.writer == ops_[0] && storage.owned_outside()) {
+    ops_[0]->selected = true;  // asked for as soon as it was recorded: nothing to choose among
+    return run_locked(reason);
+  }
   drop_dead();
   enum : uint32_t { kRead = 1, kWritten = 2 };
   ++run_number_;

@@ -1,5 +1,5 @@
 // fuse_random --programs N --device cpu|virtual|cuda [--seed S] [--shards K] [--mode on|check|off]
-//             [--limit SECONDS] [--reports N] [--nan-bits] [--coverage]
+//             [--limit SECONDS] [--seconds S] [--reports N] [--nan-bits] [--coverage]
 // compares deferral on with deferral off, bit for bit, over random programs. It counts a program
 // only if some group of two or more operators really ran. What differs is shrunk and printed. With
 // --mode off both runs are alike: what differs then is not deferral's.
@@ -31,6 +31,7 @@ struct Options {
   const char* device = "cpu";
   int shards = 1;
   unsigned limit = 120;  // seconds for one program
+  int seconds = 0;       // for all, where programs take long; 0: as long as it takes
   fuse::Mode mode = fuse::Mode::kOn;
   int64_t reports = 3;
   bool show = false;
@@ -105,8 +106,10 @@ void on_crash(int signal) {
 void run_shard(const Options& o, Shared& shared, int shard) {
   std::vector<Device> devices = devices_named(o.device);
   int64_t fused_before = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(o.seconds);
   for (uint64_t s = o.seed + static_cast<uint64_t>(shard);; s += static_cast<uint64_t>(o.shards)) {
     if (shared.counted >= o.programs || shared.ran >= o.programs * 20) break;
+    if (o.seconds > 0 && std::chrono::steady_clock::now() > end) break;
     shared.under_way[shard] = s;
     alarm(o.limit);  // a program that hangs ends its process; its seed is printed
     Outcome off;
@@ -203,6 +206,8 @@ bool parse(int argc, char** argv, Options& o) {
       o.seed = std::strtoull(value, nullptr, 10);
     else if (name == "--limit")
       o.limit = static_cast<unsigned>(std::atoi(value));
+    else if (name == "--seconds")
+      o.seconds = std::atoi(value);
     else if (name == "--reports")
       o.reports = std::atoll(value);
     else if (name == "--device")
