@@ -4,7 +4,8 @@
 
 Prints how many kernels were compiled, the median and the longest wait, and every wait above --most
 milliseconds by name (the first one, in which NVRTC itself is loaded, apart); then what a second
-process compiled, which should be nothing. Tessera must be importable. The status is 1 if it was more.
+process compiled, which should be nothing. Tessera must be importable. The status is 1 if it was
+more.
 """
 
 import argparse

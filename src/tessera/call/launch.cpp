@@ -56,8 +56,8 @@ void launch(const char* kernel, std::span<const TensorBase> outputs,
     in = out + outputs.size();
   }
   int64_t work = 0;
+  fuse::ensure_readable(inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    fuse::ensure_readable(inputs[i]);
     in[i] = describe(inputs[i]);
     work += inputs[i].numel();
   }

@@ -80,8 +80,6 @@ Status GroupRunner::run_alone(Group& g, Exec exec) {
 // Programs of those that join it.
 void GroupRunner::place_company(Group& g) {
   const PendingKernel& call = *g.kernel->kernel;
-  Rows after = call.rows;
-  after.n = rows_after(call);
   if (g.before) {
     lower(*g.before, false);
     place_rows(*g.before, call.rows);
@@ -89,6 +87,8 @@ void GroupRunner::place_company(Group& g) {
     g.before->lowered.out[0].to.data = nullptr;
   }
   if (g.after) {
+    Rows after = call.rows;
+    after.n = rows_after(call);
     lower(*g.after, true);
     place_rows(*g.after, after);
   }

@@ -225,6 +225,21 @@ void Stream::run_for_read(Storage& storage, Reason reason) {
   run_for_locked(storage, false, reason);
 }
 
+void Stream::run_for_reads(std::span<const TensorBase> tensors, Reason reason) {
+  BlockingScope scope;
+  std::lock_guard lock(mutex_);
+  std::vector<Storage*> wanted;
+  for (const TensorBase& t : tensors)
+    if (Storage& s = t.storage();
+        s.pending.load(std::memory_order_acquire) == this && s.pending_writes > 0)
+      wanted.push_back(&s);
+  if (wanted.size() == 1) return run_for_locked(*wanted[0], false, reason);
+  if (wanted.empty()) return;
+  drop_dead();
+  select_for(wanted, false);
+  run_locked(reason);
+}
+
 void Stream::run_for_write(Storage& storage, Reason reason) {
   BlockingScope scope;
   std::lock_guard lock(mutex_);
@@ -282,8 +297,6 @@ void Stream::run_all_locked(Reason reason) {
   run_locked(reason);
 }
 
-// Backwards from the end: an operator is needed if it writes what a needed one reads or writes, or
-// reads what a needed one writes.
 void Stream::run_for_locked(Storage& storage, bool for_write, Reason reason) {
   if (storage.pending.load(std::memory_order_acquire) != this) return;
   if (!for_write && storage.pending_writes == 0) return;
@@ -292,6 +305,14 @@ void Stream::run_for_locked(Storage& storage, bool for_write, Reason reason) {
     return run_locked(reason);
   }
   drop_dead();
+  Storage* const only = &storage;
+  select_for({&only, 1}, for_write);
+  run_locked(reason);
+}
+
+// Backwards from the end: an operator is needed if it writes what a needed one reads or writes, or
+// reads what a needed one writes.
+void Stream::select_for(std::span<Storage* const> storages, bool for_write) {
   enum : uint32_t { kRead = 1, kWritten = 2 };
   ++run_number_;
   auto marks = [this](Storage* s) -> uint32_t& {
@@ -301,7 +322,7 @@ void Stream::run_for_locked(Storage& storage, bool for_write, Reason reason) {
     }
     return s->slot;
   };
-  marks(&storage) = for_write ? kRead | kWritten : kRead;
+  for (Storage* s : storages) marks(s) = for_write ? kRead | kWritten : kRead;
   for (size_t i = ops_.size(); i-- > 0;) {
     PendingOp& op = *ops_[i];
     bool needed = false;
@@ -314,7 +335,6 @@ void Stream::run_for_locked(Storage& storage, bool for_write, Reason reason) {
     op.each_output([&](const PendingOperand& o, const Dims&) { marks(o.storage) |= kWritten; });
     op.each_input([&](const PendingOperand& o, const Dims&) { marks(o.storage) |= kRead; });
   }
-  run_locked(reason);
 }
 
 void Stream::run_locked(Reason reason) {

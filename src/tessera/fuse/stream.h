@@ -82,6 +82,8 @@ class Stream {
   void record(KernelCall call);
   // Runs what `storage`'s content needs.
   void run_for_read(Storage& storage, Reason reason);
+  // Runs what all of these need, together: what is alike then shares a launch.
+  void run_for_reads(std::span<const TensorBase> tensors, Reason reason);
   // Runs everything that reads or writes `storage`, so that it may be written at once.
   void run_for_write(Storage& storage, Reason reason);
   void run_all(Reason reason);
@@ -119,6 +121,7 @@ class Stream {
   void run_locked(Reason reason);  // operators whose `selected` is set
   void run_all_locked(Reason reason);
   void run_for_locked(Storage& storage, bool for_write, Reason reason);
+  void select_for(std::span<Storage* const> storages, bool for_write);
   // Waits until one more may be recorded; see Reason.
   std::unique_lock<std::mutex> admit(StreamHandle current);
   PendingOp& begin(const Op* op, SourceRef source);
@@ -173,6 +176,15 @@ inline void ensure_readable(const TensorBase& t, Reason reason = Reason::kConsum
   ensure_arrived(s);
   if (Stream* p = s.pending.load(std::memory_order_acquire)) [[unlikely]]
     p->run_for_read(s, reason);
+}
+// The same of several tensors of one device.
+inline void ensure_readable(std::span<const TensorBase> tensors) {
+  Stream* pending = nullptr;
+  for (const TensorBase& t : tensors) {
+    ensure_arrived(t.storage());
+    if (Stream* p = t.storage().pending.load(std::memory_order_acquire)) pending = p;
+  }
+  if (pending) pending->run_for_reads(tensors, Reason::kConsumer);
 }
 inline void ensure_writable(const TensorBase& t, Reason reason = Reason::kWrite) {
   Storage& s = t.storage();
