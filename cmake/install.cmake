@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tessera)
 install(TARGETS tessera EXPORT TesseraTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk)
-foreach(backend tessera_cpu tessera_onednn tessera_virtual tessera_cuda)
+foreach(backend tessera_cpu tessera_onednn tessera_virtual tessera_cuda tessera_gloo tessera_mpi)
   if(TARGET ${backend})
     install(TARGETS ${backend} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk)
   endif()

@@ -5,8 +5,11 @@
 #include "device_mismatch.h"
 #include "py.h"
 #include "tessera/call/mismatch.h"
+#include "tessera/distributed/error.h"
 
 namespace tessera::python {
+
+PyObject* class_of_dist_error(const distributed::DistError& e);  // distributed.cpp
 
 namespace {
 
@@ -43,6 +46,8 @@ void set_python_error() noexcept {
     // Already set.
   } catch (const DeviceMismatch& e) {
     set_mismatch_error(e);
+  } catch (const distributed::DistError& e) {
+    PyErr_SetString(class_of_dist_error(e), e.what());
   } catch (const Error& e) {
     PyErr_SetString(class_of(e.kind()), e.what());
   } catch (const std::bad_alloc&) {

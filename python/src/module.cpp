@@ -95,6 +95,7 @@ void fill(nb::module_& m) {
   bind_threads(m);
   add_default_device(module);
   bind_printing(m);
+  bind_distributed(m);
 }
 
 }  // namespace

@@ -13,5 +13,6 @@ void bind_modes(nanobind::module_& m);
 void bind_threads(nanobind::module_& m);
 void bind_hooks(nanobind::module_& m);
 void bind_printing(nanobind::module_& m);
+void bind_distributed(nanobind::module_& m);
 
 }  // namespace tessera::python

@@ -20,6 +20,9 @@ BACKENDS_MAY = (
     "tessera/ops/",
     "tessera/gen/",
     "tessera/tensor/rng.h",
+    # What libraries between processes offer, and the loops of their reductions.
+    "tessera/distributed/engine.h",
+    "tessera/distributed/reduce.h",
 )
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<](tessera/[^">]+)[">]')

@@ -1,28 +1,16 @@
-"""Several processes: not yet. It says so when asked, as PyTorch does where it was built without."""
+"""Several processes that compute together: PyTorch's torch.distributed.
 
+The stores, the process groups and their deadlines are the core's (src/tessera/distributed); data
+goes through gloo, MPI or NCCL, as far as they are there.
+"""
+
+from .._C import DistBackendError, DistError, DistNetworkError, DistStoreError, Work
 from .._missing import module_getattr
-
-
-def is_available():
-    return False
-
-
-def is_initialized():
-    return False
-
-
-def is_nccl_available():
-    return False
-
-
-is_gloo_available = is_mpi_available = is_ucc_available = is_nccl_available
-
-
-def is_torchelastic_launched():
-    """Was the program started by torchrun?"""
-    import os
-
-    return "TORCHELASTIC_RUN_ID" in os.environ
-
+from ._collectives import *
+from ._groups import *
+from ._groups import Backend, GroupMember, ProcessGroup, ReduceOp, group, reduce_op
+from ._objects import *
+from ._stores import FileStore, HashStore, PrefixStore, Store, TCPStore
+from .constants import default_pg_timeout
 
 __getattr__ = module_getattr(__name__)

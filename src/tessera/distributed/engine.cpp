@@ -1,0 +1,48 @@
+#include "tessera/distributed/engine.h"
+
+#include <dlfcn.h>
+
+#include <map>
+#include <mutex>
+
+namespace tessera::distributed {
+
+namespace {
+
+struct Found {
+  const EngineTable* table = nullptr;
+  std::string why;
+};
+
+Found open(const std::string& name) {
+  Dl_info info{};
+  if (!dladdr(reinterpret_cast<void*>(&find_engine), &info) || !info.dli_fname)
+    return {nullptr, "the core's own place is not known"};
+  std::string path = info.dli_fname;
+  path = path.substr(0, path.rfind('/') + 1) + "libtessera_" + name + ".so";
+  // MPI's own plug-ins look for its symbols in the whole process.
+  void* library = dlopen(path.c_str(), RTLD_NOW | (name == "mpi" ? RTLD_GLOBAL : RTLD_LOCAL));
+  if (!library) {
+    const char* text = dlerror();
+    return {nullptr, text ? text : path + " cannot be opened"};
+  }
+  auto entry = reinterpret_cast<EngineEntry>(dlsym(library, kEngineEntryName));
+  const EngineTable* table = entry ? entry() : nullptr;
+  if (!table || table->version != kEngineVersion)
+    return {nullptr, path + " was built for another version"};
+  return {table, ""};
+}
+
+}  // namespace
+
+const EngineTable* find_engine(const std::string& name, std::string* why) {
+  static std::mutex mutex;
+  static auto* known = new std::map<std::string, Found>;
+  std::lock_guard lock(mutex);
+  auto at = known->find(name);
+  if (at == known->end()) at = known->emplace(name, open(name)).first;
+  if (why) *why = at->second.why;
+  return at->second.table;
+}
+
+}  // namespace tessera::distributed

@@ -1,0 +1,67 @@
+#include "tessera/distributed/lane.h"
+
+namespace tessera::distributed {
+
+Lane::~Lane() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Lane::post(Task task) {
+  std::lock_guard lock(mutex_);
+  if (failed_) return task.work->fail(failed_);
+  tasks_.push_back(std::move(task));
+  changed_.notify_all();
+}
+
+void Lane::fail_all(std::exception_ptr error) {
+  std::deque<Task> dropped;
+  WorkPtr running;
+  {
+    std::lock_guard lock(mutex_);
+    if (!failed_) failed_ = error;
+    dropped.swap(tasks_);
+    running = current_.work;
+  }
+  if (running) running->fail(error);
+  for (Task& t : dropped) t.work->fail(error);
+}
+
+std::shared_ptr<const Request> Lane::running(Deadline* since) const {
+  std::lock_guard lock(mutex_);
+  if (since) *since = began_;
+  return current_.request;
+}
+
+void Lane::loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stop_ || !tasks_.empty(); });
+    if (tasks_.empty()) return;
+    current_ = std::move(tasks_.front());
+    tasks_.pop_front();
+    began_ = Clock::now();
+    Task task = current_;
+    Deadline began = began_;
+    lock.unlock();
+    try {
+      task.body();
+      task.work->finish();
+    } catch (...) {
+      task.work->fail(task.explain(std::current_exception(), began));
+    }
+    lock.lock();
+    Task done = std::move(current_);
+    current_ = {};
+    lock.unlock();
+    done = {};  // tensors may end here: without the lock
+    task = {};
+    lock.lock();
+  }
+}
+
+}  // namespace tessera::distributed
