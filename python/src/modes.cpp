@@ -6,6 +6,7 @@
 #include "py.h"
 #include "scaffolding.h"
 #include "tessera/amp/autocast.h"
+#include "tessera/amp/weight_cache.h"
 #include "tessera/base/deterministic.h"
 #include "tessera/call/types.h"
 #include "tessera/tensor/generators.h"
@@ -37,6 +38,11 @@ void bind_modes(nb::module_& m) {
   m.def("_set_autocast", [](const std::string& type, bool enabled, nb::handle dtype) {
     amp::set_autocast(device_type_of(type), enabled, dtype_from(dtype));
   });
+  m.def("_autocast_enter", &amp::enter_region);
+  m.def("_autocast_leave", &amp::leave_region);
+  m.def("_autocast_cache_enabled", &amp::cache_enabled);
+  m.def("_set_autocast_cache", &amp::set_cache_enabled);
+  m.def("_clear_autocast_cache", &amp::forget_casts);
   m.def("_set_deterministic", [](bool on) { set_deterministic(on); });
   m.def("get_default_dtype", [] { return nb::steal(wrap_dtype(default_dtype())); });
   m.def("set_default_dtype", [](nb::handle d) { set_default_dtype(dtype_from(d)); });

@@ -119,6 +119,10 @@ _FILES = {
     "set_flush_denormal set_warn_always is_warn_always_enabled compiled_with_cxx11_abi "
     "get_device_module get_file_path",
     "_streams": "Stream Event",
+    "amp": "is_autocast_cache_enabled set_autocast_cache_enabled clear_autocast_cache "
+    "autocast_increment_nesting autocast_decrement_nesting is_autocast_cpu_enabled "
+    "set_autocast_cpu_enabled get_autocast_cpu_dtype set_autocast_cpu_dtype "
+    "get_autocast_gpu_dtype set_autocast_gpu_dtype",
 }
 _FOREACH = (
     "abs neg sqrt rsqrt reciprocal exp log sign sigmoid tanh trunc round floor ceil erf expm1 add "

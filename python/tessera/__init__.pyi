@@ -67,10 +67,21 @@ from ._streams import Stream as Stream
 from ._tensor_ops import TensorOperators
 from ._tensor_str import set_printoptions as set_printoptions
 from .amp import autocast as autocast
+from .amp import autocast_decrement_nesting as autocast_decrement_nesting
+from .amp import autocast_increment_nesting as autocast_increment_nesting
+from .amp import clear_autocast_cache as clear_autocast_cache
+from .amp import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from .amp import get_autocast_dtype as get_autocast_dtype
+from .amp import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from .amp import is_autocast_cache_enabled as is_autocast_cache_enabled
+from .amp import is_autocast_cpu_enabled as is_autocast_cpu_enabled
 from .amp import is_autocast_enabled as is_autocast_enabled
+from .amp import set_autocast_cache_enabled as set_autocast_cache_enabled
+from .amp import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from .amp import set_autocast_cpu_enabled as set_autocast_cpu_enabled
 from .amp import set_autocast_dtype as set_autocast_dtype
 from .amp import set_autocast_enabled as set_autocast_enabled
+from .amp import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from .func import vmap as vmap
 from .random import fork_rng as fork_rng
 from .random import get_rng_state as get_rng_state

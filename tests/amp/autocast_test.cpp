@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "support/tensors.h"
+#include "tessera/amp/weight_cache.h"
+#include "tessera/face/scopes.h"
 
 namespace tessera {
 namespace {
@@ -42,8 +44,12 @@ TEST_P(AutocastTest, ProductsRunInLowerPrecision) {
   EXPECT_EQ(bytes(a.mm(b)), bytes(plain));
 }
 
-TEST_P(AutocastTest, SumsAndSoftmaxRunInFloat32) {
+TEST_P(AutocastTest, SumsAndSoftmaxRunInFloat32OnGpus) {
   Tensor x = input({3, 4}, DType::kBFloat16);
+  if (device_.is_cpu()) {  // as PyTorch's CPU autocast
+    EXPECT_EQ(x.sum().dtype(), DType::kBFloat16);
+    return;
+  }
   EXPECT_EQ(x.sum().dtype(), DType::kFloat32);
   EXPECT_EQ(x.softmax(-1).dtype(), DType::kFloat32);
   EXPECT_EQ(bytes(x.softmax(-1)), bytes(x.to(DType::kFloat32).softmax(-1)));
@@ -72,7 +78,8 @@ TEST_P(AutocastTest, GradientsComeBackInTheParametersDtype) {
   Tensor loss = y.softmax(-1).sum();
   EXPECT_EQ(loss.dtype(), DType::kFloat32);
   amp::set_autocast(device_.type, false, DType::kBFloat16);  // backward runs outside
-  (y * Value(y)).sum().backward();
+  Tensor squares = y * Value(y);
+  squares.to(DType::kFloat32).sum().backward();
   EXPECT_EQ(w.grad().dtype(), DType::kFloat32);
   EXPECT_EQ(b.grad().dtype(), DType::kFloat32);
   // Against the same in float32, within bfloat16's precision.
@@ -83,6 +90,26 @@ TEST_P(AutocastTest, GradientsComeBackInTheParametersDtype) {
   (y2 * Value(y2)).sum().backward();
   EXPECT_TRUE(close(values(w.grad()), values(w2.grad()), 0.03));
   EXPECT_TRUE(close(values(b.grad()), values(b2.grad()), 0.03));
+}
+
+TEST_P(AutocastTest, AWeightIsCastOnceUntilItIsWritten) {
+  Tensor w = input({4, 4}), x = input({3, 4}, DType::kFloat32, 1);
+  w.requires_grad_();
+  {
+    AutocastMode mode(device_.type, DType::kBFloat16);
+    TensorBase cast = amp::lowered(w, DType::kBFloat16);
+    EXPECT_TRUE(amp::lowered(w, DType::kBFloat16).is_same(cast));
+    {
+      NoGrad off;  // a cast without a graph is another one
+      EXPECT_FALSE(amp::lowered(w, DType::kBFloat16).is_same(cast));
+      w.add_(Value(1.0));
+    }
+    EXPECT_FALSE(amp::lowered(w, DType::kBFloat16).is_same(cast));
+    EXPECT_FALSE(amp::lowered(x, DType::kBFloat16).is_same(amp::lowered(x, DType::kBFloat16)));
+    AutocastMode uncached(device_.type, DType::kBFloat16, true, false);
+    EXPECT_FALSE(amp::lowered(w, DType::kBFloat16).is_same(amp::lowered(w, DType::kBFloat16)));
+  }
+  EXPECT_FALSE(amp::lowered(w, DType::kBFloat16).is_same(amp::lowered(w, DType::kBFloat16)));
 }
 
 TEST_P(AutocastTest, ItIsOneDevicesAndOneThreads) {

@@ -38,7 +38,7 @@ def test_gradients_that_are_not_finite(bad, device):
     scaler = scaler_of(device, init_scale=8.0, growth_interval=2)
     w, optimizer = one_parameter(device)
     backward(scaler, w, bad)
-    assert scaler.step(optimizer) is None
+    assert scaler.step(optimizer) is False
     scaler.update()
     assert w.tolist() == [1, 1] and scaler.get_scale() == 4
     for scale in (4, 8, 8, 16):  # after two good steps in a row it grows
@@ -202,3 +202,49 @@ def test_functions_of_ones_own_under_autocast(device):
     assert x.grad.tolist() == [2, 2]
     assert seen == [(torch.float32, False), False]
     assert Double.apply(x).dtype == torch.bfloat16
+
+
+def test_step_tells_whether_it_stepped(device):
+    scaler = scaler_of(device)
+    w, optimizer = one_parameter(device)
+    backward(scaler, w)
+    assert scaler.step(optimizer) is True
+    scaler.update()
+    backward(scaler, w, float("inf"))
+    assert scaler.step(optimizer) is False
+
+
+def test_schedulers_know_a_skipped_step(device, recwarn):
+    scaler = scaler_of(device)
+    w, optimizer = one_parameter(device)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    backward(scaler, w, float("nan"))
+    assert scaler.step(optimizer) is False
+    scaler.update()
+    scheduler.step()
+    assert not [w for w in recwarn if "lr_scheduler" in str(w.message)]
+
+
+def test_gradients_that_nobody_has(device):
+    scaler = scaler_of(device)
+    _, optimizer = one_parameter(device)
+    scaler.scale(torch.ones((), device=device))
+    with pytest.raises(AssertionError, match="No inf checks(.|\n)*1 parameters has a gradient"):
+        scaler.step(optimizer)
+
+
+def test_many_gradients_are_checked_together(device):
+    """One that is not finite among many, of several dtypes and shapes."""
+    shapes = [(3,), (2, 5), (), (7, 1, 2)] * 10
+    grads = [torch.full(s, 8.0, device=device) for s in shapes]
+    grads[5] = grads[5].bfloat16()
+    found = torch.zeros((), device=device)
+    inverse = torch.full((), 0.5, device=device)
+    check = torch._C.ops["_amp_foreach_non_finite_check_and_unscale_"]
+    check(grads, found, inverse)
+    assert found.item() == 0 and all((g == 4).all() for g in grads)
+    grads[23][..., 0] = float("inf")
+    check(grads, found, inverse)
+    assert found.item() == 1
+    check(grads[:5], found, inverse)
+    assert found.item() == 1  # it stays

@@ -133,7 +133,11 @@ class GradScaler:
         state["stage"] = OptState.UNSCALED
 
     def step(self, optimizer, *args, **kwargs):
-        """optimizer.step(), unless a gradient is not finite; unscales them first where needed."""
+        """optimizer.step(), unless a gradient is not finite; unscales them first where needed.
+
+        Tells whether it stepped: False where it did not, what optimizer.step() returned or True
+        where it did.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -146,10 +150,18 @@ class GradScaler:
             self.unscale_(optimizer)
         found = state["found_inf_per_device"]
         if not found:
-            raise AssertionError("No inf checks were recorded for this optimizer.")
-        result = None
-        if not any(t.item() for t in found.values()):
+            count = sum(len(group["params"]) for group in optimizer.param_groups)
+            raise AssertionError(
+                "No inf checks were recorded for this optimizer. None of its "
+                f"{count} parameters has a gradient: was scaler.scale(loss).backward() called, "
+                "with a loss that depends on them?"
+            )
+        if any(t.item() for t in found.values()):
+            result = False
+            optimizer._opt_called = True  # a scheduler's step after this one is in order
+        else:
             result = optimizer.step(*args, **kwargs)
+            result = True if result is None else result
         state["stage"] = OptState.STEPPED
         return result
 

@@ -25,9 +25,13 @@ class Casts {
   Args args() const { return changed_ ? Args(out_) : args_; }
 
  private:
+  void cast_to(DType target, bool lower);
+  TensorBase one(const TensorBase& t, DType target, bool lower);
+
   Args args_;
-  std::vector<Value> out_;
-  std::vector<TensorBase> keep_;  // owns the casts
+  std::vector<Value> out_;  // into the next two
+  std::vector<TensorBase> keep_;
+  std::vector<std::vector<TensorBase>> lists_;
   bool changed_ = false;
   bool off_ = false;  // this turned autocast off for type_
   DeviceType type_ = DeviceType::kCPU;

@@ -1,11 +1,6 @@
 // What modes a call finds itself in, for the few records that choose by them: answered by the
 // stages above.
 #pragma once
-#include <optional>
-
-#include "tessera/base/device.h"
-#include "tessera/base/dtype.h"
-
 namespace tessera {
 
 // Would a call be recorded for backward, if an argument wants a gradient?
@@ -13,7 +8,5 @@ bool records_gradients();
 // In a backward: is the graph kept for another one? A gradient that wears out what was saved for it
 // must then use a copy.
 bool graph_is_retained();
-// What autocast casts to on that kind of device; none where it is off.
-std::optional<DType> autocast_to(DeviceType type);
 
 }  // namespace tessera

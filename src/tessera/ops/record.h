@@ -36,8 +36,32 @@ enum class Numbers : uint8_t {
   kBound,  // brought into the range of an integer
 };
 
-// kFloat32Gpu: what PyTorch's CPU autocast leaves as it is.
-enum class Autocast : uint8_t { kNone, kLower, kFloat32, kFloat32Gpu, kPromote };
+// What autocast does with the floating-point arguments of an operator.
+enum class Cast : uint8_t {
+  kNone,
+  kLower,    // float16 or bfloat16, as the program asked
+  kFloat32,  // not where the call names a dtype for the result
+  kPromote,  // the widest of them
+  kKeep,     // as they are, also for the operators it is made of
+  kRefuse,   // raises: its results would not be finite in the lower precision
+};
+
+// By device: PyTorch's lists for GPUs and for the CPU differ.
+struct Autocast {
+  Cast gpu = Cast::kNone;
+  Cast cpu = Cast::kNone;
+  static const Autocast kNone, kLower, kFloat32, kPromote;
+  static const Autocast kLowerGpu, kFloat32Gpu, kFloat32Cpu, kPromoteGpu, kPromoteCpu;
+};
+inline constexpr Autocast Autocast::kNone{};
+inline constexpr Autocast Autocast::kLower{Cast::kLower, Cast::kLower};
+inline constexpr Autocast Autocast::kFloat32{Cast::kFloat32, Cast::kFloat32};
+inline constexpr Autocast Autocast::kPromote{Cast::kPromote, Cast::kPromote};
+inline constexpr Autocast Autocast::kLowerGpu{Cast::kLower, Cast::kNone};
+inline constexpr Autocast Autocast::kFloat32Gpu{Cast::kFloat32, Cast::kNone};
+inline constexpr Autocast Autocast::kFloat32Cpu{Cast::kNone, Cast::kFloat32};
+inline constexpr Autocast Autocast::kPromoteGpu{Cast::kPromote, Cast::kNone};
+inline constexpr Autocast Autocast::kPromoteCpu{Cast::kNone, Cast::kPromote};
 
 enum Forms : uint8_t {
   kFunction = 1,
@@ -86,7 +110,7 @@ struct OpRecord {
   // Gradient of each differentiable tensor argument as expressions over operators.
   void (*backward)(Backward&) = nullptr;
 
-  Autocast autocast = Autocast::kNone;
+  Autocast autocast;
   Numbers numbers = Numbers::kJoin;
   // What `out=` or the in-place form writes must have the result's dtype: nothing is converted.
   bool exact_out = false;

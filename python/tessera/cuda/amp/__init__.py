@@ -7,11 +7,11 @@ from ...amp import autocast as _autocast
 
 
 class autocast(_autocast):
-    def __init__(self, enabled=True, dtype=None, cache_enabled=None):
-        super().__init__("cuda", dtype, enabled)
+    def __init__(self, enabled=True, dtype=None, cache_enabled=True):
+        super().__init__("cuda", dtype, enabled, cache_enabled)
 
     def _again(self):
-        return autocast(self._enabled, self.fast_dtype)
+        return autocast(self._enabled, self.fast_dtype, self._cache_enabled)
 
 
 def custom_fwd(fwd=None, *, cast_inputs=None):
@@ -28,4 +28,6 @@ def custom_bwd(bwd):
     return custom_bwd(bwd, device_type="cuda")
 
 
-__getattr__ = module_getattr(__name__, {"GradScaler": "grad_scaler"})
+__getattr__ = module_getattr(
+    __name__, {"GradScaler": "grad_scaler", "amp_definitely_not_available": "common"}
+)

@@ -22,6 +22,7 @@ TS_OP({
           if (b.wants(0)) b.set(0, op::mul(g, x));
           if (b.wants(1)) b.set(1, op::mul(op::neg(g), y));
         },
+    .autocast = Autocast::kPromoteGpu,
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), T(4)"}},
 });
 

@@ -61,6 +61,7 @@ TS_OP({
           if (b.wants(0)) b.set(0, op::add(op::mul(re, c), op::mul(im, s)));
           if (b.wants(1)) b.set(1, op::mul(b.tensor(0), op::sub(op::mul(im, c), op::mul(re, s))));
         },
+    .autocast = Autocast::kFloat32Cpu,
     .exact_out = true,
     .samples = {{"T(3, 4), T(3, 4)"}},
 });
@@ -137,6 +138,7 @@ TS_OP({
       return alias_as(self, complex_dtype(t), sizes, strides, self.storage_offset() / 2);
     },
     .backward = [](Backward& b) { b.set(0, op::view_as_real(b.grad)); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 2)"}},
 });
 

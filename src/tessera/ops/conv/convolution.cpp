@@ -141,7 +141,6 @@ TS_OP({
             b.set(2, op::sum(b.grad, dims.span(), false, std::nullopt));
           }
         },
-    .autocast = Autocast::kLower,
 });
 
 TS_OP({
@@ -168,7 +167,6 @@ TS_OP({
                                                p.stride.span(), p.padding.span(), p.dilation.span(),
                                                p.groups));
         },
-    .autocast = Autocast::kLower,
 });
 
 TS_OP({
@@ -193,7 +191,6 @@ TS_OP({
                                               p.stride.span(), p.padding.span(), p.dilation.span(),
                                               p.groups));
         },
-    .autocast = Autocast::kLower,
 });
 
 namespace {
@@ -235,6 +232,7 @@ TS_OP({
       check_same_device(c.op, c.args);
       return convolve(c.tensor(0), c.tensor(1), c.maybe(2), p);
     },
+    .autocast = Autocast::kLowerGpu,
     .samples = {{"T(2, 3, 6), T(4, 3, 2), None, (1,), (0,), (1,), False, (0,), 1"}},
 });
 
@@ -337,6 +335,7 @@ TS_OP({
     .example = "torch.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 2))",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_nd(c, 1); },
+    .autocast = Autocast::kLower,
     .samples = {{"T(2, 2, 5), T(4, 1, 2), T(4), 2, 1, 1, 2"}, {"T(2, 5), T(3, 2, 2)"}},
 });
 TS_OP({
@@ -348,6 +347,7 @@ TS_OP({
     .example = "torch.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 2), padding='same').shape",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_padded(c, 1); },
+    .autocast = Autocast::kLower,
     .samples = {{"T(2, 2, 5), T(3, 2, 2), None, 1, 'same'"}},
 });
 TS_OP({
@@ -359,6 +359,7 @@ TS_OP({
     .example = "torch.conv_transpose1d(torch.ones(1, 1, 2), torch.ones(1, 1, 2)).shape",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_transpose_nd(c, 1); },
+    .autocast = Autocast::kLower,
     .samples = {{"T(2, 4, 5), T(4, 1, 2), T(2), 2, 1, 1, 2"}},
 });
 
@@ -370,6 +371,7 @@ TS_OP({
     .example = "torch.conv2d(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2, 2))",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_nd(c, 2); },
+    .autocast = Autocast::kLower,
     .samples = {{"T(1, 2, 4, 4), T(4, 1, 2, 2), T(4), 2, 1, 1, 2"}, {"T(2, 4, 4), T(3, 2, 2, 2)"}},
 });
 TS_OP({
@@ -381,6 +383,7 @@ TS_OP({
     .example = "torch.conv2d(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2, 2), padding='same').shape",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_padded(c, 2); },
+    .autocast = Autocast::kLower,
     .samples = {{"T(1, 2, 4, 4), T(3, 2, 2, 2), None, 1, 'same'"}},
 });
 TS_OP({
@@ -392,6 +395,7 @@ TS_OP({
     .example = "torch.conv_transpose2d(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2)).shape",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_transpose_nd(c, 2); },
+    .autocast = Autocast::kLower,
     .samples = {{"T(1, 4, 3, 3), T(4, 1, 2, 2), T(2), 2, 1, 1, 2"}},
 });
 
@@ -403,6 +407,7 @@ TS_OP({
     .example = "torch.conv3d(torch.ones(1, 1, 4, 4, 4), torch.ones(1, 1, 2, 2, 2))",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_nd(c, 3); },
+    .autocast = Autocast::kLower,
     .samples = {{"T(1, 2, 3, 3, 3), T(4, 1, 2, 2, 2), T(4), 2, 1, 1, 2"},
                 {"T(2, 3, 3, 3), T(1, 2, 2, 2, 2)"}},
 });
@@ -416,6 +421,7 @@ TS_OP({
         "torch.conv3d(torch.ones(1, 1, 4, 4, 4), torch.ones(1, 1, 2, 2, 2), padding='same').shape",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_padded(c, 3); },
+    .autocast = Autocast::kLower,
     .samples = {{"T(1, 2, 3, 3, 3), T(1, 2, 2, 2, 2), None, 1, 'same'"}},
 });
 TS_OP({
@@ -428,6 +434,7 @@ TS_OP({
     .example = "torch.conv_transpose3d(torch.ones(1, 1, 2, 2, 2), torch.ones(1, 1, 2, 2, 2)).shape",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return conv_transpose_nd(c, 3); },
+    .autocast = Autocast::kLower,
     .samples = {{"T(1, 4, 2, 2, 2), T(4, 1, 2, 2, 2), T(2), 2, 1, 1, 2"}},
 });
 

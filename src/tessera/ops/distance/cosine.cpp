@@ -41,7 +41,7 @@ TS_OP({
       };
       return op::sum(op::mul(unit(c.tensor(0)), unit(c.tensor(1))), std::span(&dim, 1));
     },
-    .autocast = Autocast::kFloat32,
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), T(4), 0"}},
 });
 
@@ -57,6 +57,7 @@ TS_OP({
       TensorBase norm = op::norm(x, c.scalar(1), c.args[2].ints, true);
       return op::div(x, op::clamp(norm, c.scalar(3)));
     },
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4)"}, {"T(3, 4), 1.0, 0"}},
 });
 

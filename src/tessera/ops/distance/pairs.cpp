@@ -172,6 +172,7 @@ TS_OP({
       TensorBase above = op::triu(op::ones(square.span(), DType::kBool, self.device()), 1);
       return op::masked_select(all, above);
     },
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(4, 3)"}, {"T(4, 3), 1"}},
 });
 
@@ -187,6 +188,7 @@ TS_OP({
       const int64_t dim = std::max(c.tensor(0).dim(), c.tensor(1).dim()) - 1;
       return op::norm(d, c.scalar(2), std::span(&dim, 1), c.flag(4));
     },
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), T(4), 1, 1e-06, True"}},
 });
 
@@ -197,7 +199,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       return op::norm(op::sub(c.tensor(0), c.tensor(1)), c.scalar(2));
     },
-    .autocast = Autocast::kFloat32,
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), T(4), 1"}},
 });
 

@@ -57,6 +57,7 @@ TS_OP({
     .example = "torch.fft.fft2(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return transform(c, true, kTwo); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 4)"}, {"T(2, 3, 4)"}, {"T(3, 4), (3, 5)"}},
 });
 
@@ -66,6 +67,7 @@ TS_OP({
     .example = "torch.fft.fftn(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return transform(c, true, kAll); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 4)"}, {"T(2, 3, 4)"}, {"T(3, 4), (4, 2), (0, 1), \"ortho\""}},
 });
 
@@ -75,6 +77,7 @@ TS_OP({
     .example = "torch.fft.ifft2(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return transform(c, false, kTwo); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 4)"}, {"T(3, 4), (3, 5)"}},
 });
 
@@ -84,6 +87,7 @@ TS_OP({
     .example = "torch.fft.ifftn(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return transform(c, false, kAll); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 4)"}, {"T(3, 4), (4, 2), (0, 1), \"ortho\""}},
 });
 
@@ -94,6 +98,7 @@ TS_OP({
     .example = "torch.fft.rfft2(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return from_real(c, true, kTwo); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 4)"}, {"T(2, 3, 5)"}, {"T(3, 4), (3, 5)"}},
 });
 
@@ -103,6 +108,7 @@ TS_OP({
     .example = "torch.fft.rfftn(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return from_real(c, true, kAll); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 4)"}, {"T(2, 3, 5)"}, {"T(3, 4), (4, 2), (0, 1), \"ortho\""}},
 });
 
@@ -112,6 +118,7 @@ TS_OP({
     .example = "torch.fft.irfft2(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return to_real(c, false, kTwo); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"C(3, 4)"}, {"C(3, 4), (3, 5)"}},
 });
 
@@ -121,6 +128,7 @@ TS_OP({
     .example = "torch.fft.irfftn(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return to_real(c, false, kAll); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"C(3, 4)"}, {"C(3, 4), (4, 2), (0, 1), \"ortho\""}},
 });
 
@@ -131,6 +139,7 @@ TS_OP({
     .example = "torch.fft.hfft2(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return to_real(c, true, kTwo); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"C(3, 4)"}, {"C(3, 4), (3, 5)"}},
 });
 
@@ -141,6 +150,7 @@ TS_OP({
     .example = "torch.fft.hfftn(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return to_real(c, true, kAll); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"C(3, 4)"}, {"C(3, 4), (4, 2), (0, 1), \"ortho\""}},
 });
 
@@ -150,6 +160,7 @@ TS_OP({
     .example = "torch.fft.ihfft2(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return from_real(c, false, kTwo); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 4)"}, {"T(3, 4), (3, 5)"}},
 });
 
@@ -159,6 +170,7 @@ TS_OP({
     .example = "torch.fft.ihfftn(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return from_real(c, false, kAll); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 4)"}, {"T(3, 4), (4, 2), (0, 1), \"ortho\""}},
 });
 

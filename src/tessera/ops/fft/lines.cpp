@@ -47,6 +47,7 @@ TS_OP({
     .example = "torch.fft.fft(torch.tensor([1.0, 2.0, 3.0, 4.0]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return transform(c, true); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 4)"}, {"T(5, 3), 6, 0, \"ortho\""}, {"T(7)"}},
 });
 
@@ -56,6 +57,7 @@ TS_OP({
     .example = "torch.fft.ifft(torch.tensor([10.0, 0.0, -2.0, 0.0]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return transform(c, false); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 4)"}, {"T(5, 3), 4, 0, \"forward\""}},
 });
 
@@ -66,6 +68,7 @@ TS_OP({
     .example = "torch.fft.rfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return from_real(c, true); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 4)"}, {"T(5, 3), None, 0"}, {"T(6), 8, 0, \"ortho\""}},
 });
 
@@ -75,6 +78,7 @@ TS_OP({
     .example = "torch.fft.irfft(torch.tensor([10.0, -2.0, -2.0]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return to_real(c, false); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"C(3, 4)"}, {"C(3, 4), 5"}, {"C(4, 3), 6, 0, \"ortho\""}},
 });
 
@@ -84,6 +88,7 @@ TS_OP({
     .example = "torch.fft.hfft(torch.tensor([10.0, -2.0, -2.0]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return to_real(c, true); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"C(3, 4)"}, {"C(3, 4), 5"}},
 });
 
@@ -93,6 +98,7 @@ TS_OP({
     .example = "torch.fft.ihfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return from_real(c, false); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 4)"}, {"T(5, 3), 4, 0, \"ortho\""}},
 });
 

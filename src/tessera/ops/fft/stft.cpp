@@ -130,6 +130,7 @@ TS_OP({
       if (single) out = op::squeeze(out, 0);
       return !c.has(9) || c.flag(9) ? out : op::view_as_real(out);
     },
+    .autocast = Autocast::kFloat32Cpu,
 });
 
 TS_OP({

@@ -147,6 +147,7 @@ TS_OP({
     },
     .saves = "indices",
     .backward = put_backward,
+    .autocast = Autocast::kPromoteGpu,
     .updates_self = true,
     .samples = {{"T(5, 4), [I([0, 4], 5)], T(2, 4)"},
                 {"T(5, 4), [I([0, -1, 0], 5), I([1, 2, 1], 4)], T(3), True"},

@@ -211,6 +211,7 @@ TS_OP({
           if (b.wants(3))
             b.set(3, grown(op::gather(b.grad, b.integer(1), b.tensor(2)), b.shape(3)));
         },
+    .autocast = Autocast::kPromoteGpu,
     .updates_self = true,
     .samples = {{"T(5, 3), 0, I([[0, 4, 2], [0, 3, 2]], 5), T(2, 3)"},
                 {"T(5, 3), 1, I([[0, 0]], 3), T(1, 2)"}},

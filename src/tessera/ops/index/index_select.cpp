@@ -139,6 +139,7 @@ TS_OP({
             b.set(0, op::index_fill(b.grad, b.integer(1), b.tensor(2), Value(Scalar(0))));
           if (b.wants(3)) b.set(3, op::index_select(b.grad, b.integer(1), b.tensor(2)));
         },
+    .autocast = Autocast::kPromoteCpu,
     .updates_self = true,
     .samples = {{"T(5, 4), 0, I([0, 4, 2], 5), T(3, 4)"}, {"T(5, 4), -1, I([1], 4), T(5, 1)"}},
 });

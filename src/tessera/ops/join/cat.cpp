@@ -145,7 +145,6 @@ TS_OP({
             at += size;
           }
         },
-    .autocast = Autocast::kPromote,
     .samples = {{"[T(2, 3), T(1, 3)]"}, {"[T(2, 3), T(2, 1), T(2, 0)], 1"}, {"[T(2), T(0)]"}},
 });
 
@@ -181,7 +180,6 @@ TS_OP({
           for (int k = 0; k < b.list_size(0); ++k)
             if (b.wants(0, k)) b.set(0, k, op::select(b.grad, b.integer(1), k));
         },
-    .autocast = Autocast::kPromote,
     .samples = {{"[T(2, 3), T(2, 3)]"}, {"[T(2, 3), T(2, 3)], -1"}, {"[T(), T()]"}},
 });
 

@@ -47,6 +47,7 @@ TS_OP({
           s = op::linalg_solve_triangular(l, s, false, false);
           b.set(0, op::mul(s, Scalar(0.5)));
         },
+    .autocast = Autocast::kFloat32Cpu,
 });
 
 namespace {
@@ -65,6 +66,7 @@ TS_OP({
     .example = "torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 3.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return cholesky(c, 1, "linalg.cholesky"); },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
 });
 
@@ -74,6 +76,7 @@ TS_OP({
     .example = "torch.cholesky(torch.tensor([[4.0, 2.0], [2.0, 3.0]]))",
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) { return cholesky(c, 1, "cholesky"); },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
 });
 
@@ -136,6 +139,7 @@ TS_OP({
       broadcast_batches(b, l);
       return op::_cholesky_solve(b, l, c.flag(2));
     },
+    .autocast = Autocast::kFloat32Cpu,
 });
 
 TS_OP({
@@ -166,6 +170,7 @@ TS_OP({
           g = op::neg(op::matmul(b.result, op::matmul(g, b.result)));
           b.set(0, b.flag(1) ? op::matmul(b.tensor(0), g) : op::matmul(g, b.tensor(0)));
         },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
 });
 

@@ -99,6 +99,7 @@ TS_OP({
     .example = "torch.linalg.eigh(torch.tensor([[2.0, 0.0], [0.0, 1.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) -> Outputs { return op::_linalg_eigh(c.tensor(0), c.text(1), true); },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
 });
 
@@ -110,6 +111,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       return op::_linalg_eigh(c.tensor(0), c.text(1), c.tensor(0).requires_grad())[0];
     },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
 });
 
@@ -171,6 +173,7 @@ TS_OP({
     .example = "torch.linalg.eig(torch.tensor([[2.0, 0.0], [0.0, 1.0]]))",
     .forms = kFunction | kOut,
     .run = [](const Call& c) -> Outputs { return op::_linalg_eig(c.tensor(0), true); },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
 });
 
@@ -182,6 +185,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       return op::_linalg_eig(c.tensor(0), c.tensor(0).requires_grad())[0];
     },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
 });
 

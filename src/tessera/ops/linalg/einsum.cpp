@@ -259,6 +259,7 @@ TS_OP({
       check_same_device(c.op, c.args);
       return Contraction(subscripts, tensors).run();
     },
+    .autocast = Autocast::kLowerGpu,
 });
 
 }  // namespace tessera

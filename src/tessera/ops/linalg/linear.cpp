@@ -68,7 +68,7 @@ TS_OP({
       x = op::reshape(x, shape.span());
       return bias.defined() ? op::add(x, bias) : x;
     },
-    .autocast = Autocast::kLower,
+    .autocast = {Cast::kPromote, Cast::kKeep},
     .samples = {{"T(2, 3), T(2, 4), T(5, 3, 4), T(5)"}, {"T(3), T(4), T(2, 3, 4)"}},
 });
 

@@ -154,6 +154,7 @@ TS_OP({
           x, residuals, driver == kGels ? none(DType::kInt64) : out[2],
           driver == kGelsd || driver == kGelss ? detached(out[3]) : none(real)};
     },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
     // Wide and with its driver named: the default is another on a GPU, with other results beside
     // the solution, and residuals have no gradient in the PyTorch that answers.

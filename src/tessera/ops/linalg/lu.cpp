@@ -299,6 +299,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       return op::linalg_lu_solve(c.tensor(1), c.tensor(2), c.tensor(0));
     },
+    .autocast = Autocast::kFloat32Cpu,
 });
 
 }  // namespace tessera

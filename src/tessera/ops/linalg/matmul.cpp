@@ -156,6 +156,7 @@ TS_OP({
       }
       return batched_matmul(a, b);
     },
+    .autocast = Autocast::kLower,
     .exact_out = true,
     .operators = "__matmul__",
     .samples = {{"T(3, 4), T(4, 5)"},

@@ -126,7 +126,7 @@ TS_OP({
       if (is_complex(x.dtype())) x = op::abs(x);
       return op::_vector_norm(x, p, dims.span(), c.flag(3));
     },
-    .autocast = Autocast::kNone,
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4)"},
                 {"T(3, 4), 1, 0"},
                 {"T(3, 4), 3, (0, 1), True"},
@@ -210,6 +210,7 @@ TS_OP({
     .example = "torch.linalg.matrix_norm(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = matrix_norm,
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4), 1"}, {"T(2, 3, 4), float('inf'), (0, 2), True"}},
 });
 
@@ -219,6 +220,7 @@ TS_OP({
         "*, dtype? dtype=None) -> Tensor",
     .forms = kFunction | kOut,
     .run = matrix_norm,
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4)"}},
 });
 
@@ -246,6 +248,7 @@ TS_OP({
       if (matrices) return op::linalg_matrix_norm(x, c.scalar(1), dim, c.flag(3), dtype);
       return op::linalg_vector_norm(x, c.has(1) ? c.scalar(1) : Scalar(2), dim, c.flag(3), dtype);
     },
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4)"}, {"T(3, 4), 1"}, {"T(3), 3"}, {"T(2, 3, 4), 2, 1"}},
 });
 
@@ -269,6 +272,7 @@ TS_OP({
       }
       return op::linalg_matrix_norm(x, c.text(1), dim, c.flag(3), dtype);
     },
+    .autocast = Autocast::kFloat32Gpu,
 });
 
 TS_OP({
@@ -285,7 +289,7 @@ TS_OP({
       return op::linalg_vector_norm(c.tensor(0), c.has(1) ? c.scalar(1) : Scalar(2), dim, c.flag(3),
                                     dtype);
     },
-    .autocast = Autocast::kFloat32,
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4), 2"}, {"T(3, 4), 3, 1, True"}},
 });
 
@@ -303,7 +307,7 @@ TS_OP({
                c.text(1));
       return op::linalg_matrix_norm(x, std::string_view("nuc"), dim, c.flag(3), dtype);
     },
-    .autocast = Autocast::kFloat32,
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4)"}},
 });
 

@@ -24,7 +24,7 @@ TS_OP({
                dtype_title(a.dtype()), " and ", dtype_title(v.dtype()));
       return op::squeeze(op::mm(a, op::unsqueeze(v, 1)), 1);
     },
-    .autocast = Autocast::kLower,
+    .autocast = {Cast::kLower, Cast::kKeep},
     .samples = {{"T(3, 4), T(4)"}, {"T(3, 0), T(0)"}},
 });
 
@@ -57,6 +57,7 @@ TS_OP({
       check_vectors(c);
       return dot(c.tensor(0), c.tensor(1));
     },
+    .autocast = {Cast::kPromote, Cast::kKeep},
     .samples = {{"T(4), T(4)"}, {"T(0), T(0)"}},
 });
 
@@ -69,6 +70,7 @@ TS_OP({
       check_vectors(c);
       return dot(conj(c.tensor(0)), c.tensor(1));
     },
+    .autocast = {Cast::kPromote, Cast::kKeep},
     .samples = {{"T(4), T(4)"}},
 });
 
@@ -95,16 +97,17 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       const TensorBase &a = c.tensor(0), &b = c.tensor(1);
       check_same_device(c.op, c.args);
+      if (a.dim() == 0 || b.dim() == 0) return op::mul(a, b);
       TS_CHECK(a.dtype() == b.dtype(), "expected both vectors to have same dtype, but found ",
                dtype_title(a.dtype()), " and ", dtype_title(b.dtype()));
-      if (a.dim() == 0 || b.dim() == 0) return op::mul(a, b);
       TS_CHECK(a.size(-1) == b.size(-1),
                "inner() the last dimension must match on both input tensors but got shapes ",
                a.sizes(), " and ", b.sizes());
+      if (a.dim() == 1 && b.dim() == 1) return op::dot(a, b);
       int64_t of_a = a.dim() - 1, of_b = b.dim() - 1;
       return op::tensordot(a, b, {&of_a, 1}, {&of_b, 1});
     },
-    .autocast = Autocast::kLower,
+    .autocast = Autocast::kPromoteGpu,
     .samples = {{"T(4), T(4)"}, {"T(2, 4), T(3, 4)"}, {"T(), T(3)"}},
 });
 
@@ -165,6 +168,7 @@ TS_OP({
       TensorBase y = op::reshape(op::permute(b, order_b.span()), flat_b.span());
       return op::reshape(op::mm(x, y), shape.span());
     },
+    .autocast = Autocast::kPromoteGpu,
 });
 
 namespace {
@@ -303,6 +307,7 @@ TS_OP({
       y = op::unsqueeze(with_last(y, c.integer(2)), -1);
       return op::squeeze(op::squeeze(op::matmul(x, y), -1), -1);
     },
+    .autocast = Autocast::kLower,
     .samples = {{"T(2, 3), T(2, 3)"}, {"T(2, 3), T(3)"}, {"T(3, 2), T(3, 2), dim=0"}},
 });
 

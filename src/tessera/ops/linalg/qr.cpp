@@ -35,6 +35,7 @@ TS_OP({
       return {a, tau};
     },
     .backward = refuse_gradient,
+    .autocast = Autocast::kFloat32Cpu,
 });
 
 namespace {
@@ -137,6 +138,7 @@ TS_OP({
           b.set(0, r.g_vectors);
           b.set(1, r.g_tau);
         },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(4, 3, dtype='float64'), T(3, dtype='float64')"}},
 });
 
@@ -148,6 +150,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       return op::linalg_householder_product(c.tensor(0), c.tensor(1));
     },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(4, 3, dtype='float64'), T(3, dtype='float64')"}},
 });
 
@@ -218,6 +221,7 @@ TS_OP({
           b.set(1, r.g_tau);
           b.set(2, left ? r.g_matrix : mH(r.g_matrix));
         },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(4, 3, dtype='float64'), T(3, dtype='float64'), T(4, 2, dtype='float64')"}},
 });
 
@@ -309,6 +313,7 @@ TS_OP({
           TensorBase parts[] = {square_qr_gradient(g_q, g1, q, r1), op::matmul(q, g2)};
           b.set(0, op::cat(parts, -1));
         },
+    .autocast = Autocast::kFloat32Cpu,
 });
 
 TS_OP({
@@ -321,6 +326,7 @@ TS_OP({
                c.tensor(0).dim(), " dimensions instead");
       return op::linalg_qr(c.tensor(0), c.flag(1) ? "reduced" : "complete");
     },
+    .autocast = Autocast::kFloat32Cpu,
 });
 
 }  // namespace tessera

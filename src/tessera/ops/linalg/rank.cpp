@@ -170,6 +170,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       return pinv(c, false, cutoff_of(c, -1, 1, c.tensor(0)));
     },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
     .samples = {{"T(3, 2, dtype='float64')"}},
 });
@@ -200,6 +201,7 @@ TS_OP({
     .forms = kFunction | kOut,
     .check = check_rank,
     .run = [](const Call& c) { return rank(c, c.flag(3), cutoff_of(c, 1, 2, c.tensor(0))); },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
     .samples = {{"T(3, 2, dtype='float64')"}, {"T(2, 3, 3, dtype='float64')"}},
 });
@@ -210,6 +212,7 @@ TS_OP({
     .forms = kFunction | kOut,
     .check = check_rank,
     .run = [](const Call& c) { return rank(c, c.flag(3), cutoff_of(c, 1, 2, c.tensor(0))); },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
 });
 
@@ -223,6 +226,7 @@ TS_OP({
           cut.relative = as_number(0, real_dtype(c.tensor(0).dtype()), c.tensor(0).device());
           return rank(c, c.flag(2), cut);
         },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
 });
 
@@ -236,6 +240,7 @@ TS_OP({
           cut.relative = as_number(0, real_dtype(c.tensor(0).dtype()), c.tensor(0).device());
           return rank(c, c.flag(2), cut);
         },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
 });
 
@@ -291,6 +296,7 @@ TS_OP({
     .example = "torch.linalg.cond(torch.tensor([[4.0, 0.0], [0.0, 1.0]]))",
     .forms = kFunction | kOut,
     .run = cond,
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
     .samples = {{"T(3, 3, dtype='float64')"}, {"T(3, 3, dtype='float64'), 1"}},
 });
@@ -299,6 +305,7 @@ TS_OP({
     .schema = "linalg.cond(Tensor self, str p) -> Tensor",
     .forms = kFunction | kOut,
     .run = cond,
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
 });
 

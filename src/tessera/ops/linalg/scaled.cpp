@@ -133,7 +133,7 @@ TS_OP({
           if (b.wants(1)) b.set(1, scaled(op::outer(b.grad, conj(b.tensor(2))), b.scalar(4)));
           if (b.wants(2)) b.set(2, scaled(op::mv(linalg::mH(b.tensor(1)), b.grad), b.scalar(4)));
         },
-    .autocast = Autocast::kLower,
+    .autocast = Autocast::kLowerGpu,
     .samples = {{"T(2), T(2, 3), T(3)"}, {"T(), T(2, 3), T(3), beta=2, alpha=3"}},
 });
 
@@ -252,6 +252,7 @@ TS_OP({
       if (beta.is_zero()) return is_one(alpha) ? product : op::mul(product, alpha);
       return op::_scaled_sum(to, product, beta, alpha);
     },
+    .autocast = Autocast::kLowerGpu,
     .samples = {{"T(2, 3), T(2), T(3)"}, {"T(2, 3), T(2), T(3), beta=2, alpha=3"}},
 });
 

@@ -109,6 +109,7 @@ TS_OP({
       check_info(s.info, Failed::kSolve, "torch.linalg.solve");
       return s.x;
     },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
     .samples = {{"T(3, 3, dtype='float64'), T(3, 2, dtype='float64')"},
                 {"T(2, 3, 3, dtype='float64'), T(3, 2, dtype='float64')"},
@@ -137,6 +138,7 @@ TS_OP({
           TensorBase x = mH(b.result);
           b.set(0, op::neg(op::matmul(x, op::matmul(b.grad, x))));
         },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 3, dtype='float64')"}},
 });
 
@@ -150,6 +152,7 @@ TS_OP({
       check_info(out[1], Failed::kInverse, "linalg.inv");
       return out[0];
     },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
     .samples = {{"T(3, 3, dtype='float64')"}, {"T(2, 3, 3, dtype='float64')"}},
 });
@@ -160,6 +163,7 @@ TS_OP({
     .example = "torch.inverse(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))",
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) -> Outputs { return op::linalg_inv(c.tensor(0)); },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
     .samples = {{"T(3, 3, dtype='float64')"}},
 });
@@ -249,6 +253,7 @@ TS_OP({
                                     c.flag(4)),
               op::clone(a)};
     },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 2, dtype='float64'), T(3, 3, dtype='float64')"},
                 {"T(3, 2, dtype='float64'), T(3, 3, dtype='float64'), False, True"}},
 });

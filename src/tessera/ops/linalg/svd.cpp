@@ -139,6 +139,7 @@ TS_OP({
       return op::_linalg_svd(c.tensor(0), c.flag(1), true,
                              c.has(2) ? std::optional(c.text(2)) : std::nullopt);
     },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
 });
 
@@ -151,6 +152,7 @@ TS_OP({
       return op::_linalg_svd(c.tensor(0), false, c.tensor(0).requires_grad(),
                              c.has(1) ? std::optional(c.text(1)) : std::nullopt)[1];
     },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
     .samples = {{"T(3, 3, dtype='float64')"}, {"T(3, 2, dtype='float64')"}},
 });
@@ -173,6 +175,7 @@ TS_OP({
       };
       return std::vector<TensorBase>{zeros(a.size(-2)), op::linalg_svdvals(a), zeros(a.size(-1))};
     },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
 });
 

@@ -38,6 +38,7 @@ TS_OP({
                     "Failed to invert the input tensor, because it is singular.");
       return op::reshape(out[0], shape.span());
     },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
     .samples = {{"T(2, 3, 6, dtype='float64')"}},
 });
@@ -76,6 +77,7 @@ TS_OP({
       TensorBase x = op::linalg_solve(op::reshape(a, matrix.span()), op::reshape(b, flat.span()));
       return op::reshape(x, unknown.span());
     },
+    .autocast = Autocast::kFloat32Cpu,
     .raises_on_data = true,
     .samples = {{"T(2, 3, 6, dtype='float64'), T(2, 3, dtype='float64')"}},
 });

@@ -73,6 +73,7 @@ TS_OP({
       if (c.has(2)) losses = op::mul(losses, c.tensor(2));
       return reduced(losses, how);
     },
+    .autocast = {Cast::kRefuse, Cast::kFloat32},
     .raises_on_data = true,
 });
 
@@ -149,6 +150,7 @@ TS_OP({
       const int64_t last = -1;
       return reduced(op::mean(losses, std::span(&last, 1)), how);
     },
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4), U(3, 4)"}},
 });
 
@@ -162,6 +164,7 @@ TS_OP({
       return reduced(op::_neg_log_sigmoid(op::mul(c.tensor(1), c.tensor(0))),
                      reduction_of(c, 2, 3, 4));
     },
+    .autocast = Autocast::kFloat32,
     .samples = {{"T(3, 4), U(3, 4)"}},
 });
 
@@ -184,6 +187,7 @@ TS_OP({
       TensorBase out = reduced(losses, how);
       return batch && x.dim() > 0 ? op::div(out, Scalar(x.size(0))) : out;
     },
+    .autocast = Autocast::kFloat32,
     .samples = {{"T(3, 4), P(3, 4)"}, {"T(3, 4), T(3, 4), reduction='batchmean', log_target=True"}},
 });
 

@@ -152,6 +152,7 @@ TS_OP({
                "(2,))",
     .forms = kFunction,
     .run = [](const Call& c) { return ctc(c, c.ints(2), c.ints(3)); },
+    .autocast = Autocast::kFloat32Cpu,
 });
 TS_OP({
     .schema = "nn.functional.ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, "
@@ -167,6 +168,7 @@ TS_OP({
           TS_CHECK(is_integral(c.tensor(3).dtype(), false), "target_lengths must be integral");
           return ctc(c, host_ints(c.tensor(2)), host_ints(c.tensor(3)));
         },
+    .autocast = Autocast::kFloat32Cpu,
 });
 
 }  // namespace tessera

@@ -51,6 +51,7 @@ TS_OP({
       TensorBase z = op::add(op::mul(op::neg(t), op::sub(a, b)), c.scalar(3));
       return reduced(op::clamp(z, Scalar(0)), how);
     },
+    .autocast = Autocast::kFloat32,
     .samples = {{"T(6), T(6), U(6), 0.5"}},
 });
 
@@ -71,6 +72,7 @@ TS_OP({
           op::add(op::where(op::ne(t, 1), far, zero), op::where(op::ne(t, -1), x, zero));
       return reduced(losses, reduction_of(c, 3, 4, 5));
     },
+    .autocast = Autocast::kFloat32,
     .samples = {{"T(6), U(6)"}},
 });
 
@@ -100,6 +102,7 @@ TS_OP({
                                   op::where(op::eq(t, -1), apart, zero));
       return reduced(losses, reduction_of(c, 4, 5, 6));
     },
+    .autocast = Autocast::kFloat32,
 });
 
 TS_OP({
@@ -126,6 +129,7 @@ TS_OP({
       TensorBase z = op::sub(op::add(to_positive, c.scalar(3)), to_negative);
       return reduced(op::clamp(z, Scalar(0)), how);
     },
+    .autocast = Autocast::kFloat32,
     .samples = {{"T(3, 4), U(3, 4), P(3, 4)"}, {"T(3, 4), U(3, 4), P(3, 4), swap=True"}},
 });
 
@@ -168,6 +172,7 @@ TS_OP({
       if (single && how == Reduction::kNone) losses = op::squeeze(losses, 0);
       return reduced(losses, how);
     },
+    .autocast = Autocast::kFloat32,
 });
 
 TS_OP({
@@ -201,6 +206,7 @@ TS_OP({
       if (single && how == Reduction::kNone) losses = op::squeeze(losses, 0);
       return reduced(losses, how);
     },
+    .autocast = Autocast::kFloat32,
 });
 
 }  // namespace tessera

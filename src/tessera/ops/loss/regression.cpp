@@ -142,6 +142,7 @@ TS_OP({
       }
       return reduced(losses, reduction_of(c, 4, 6, 7));
     },
+    .autocast = Autocast::kFloat32,
     .samples = {{"U(3, 4), P(3, 4)"}, {"P(3, 4), P(3, 4), False, False, reduction='sum'"}},
 });
 

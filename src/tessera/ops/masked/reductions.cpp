@@ -99,6 +99,7 @@ TS_OP({
       for (size_t i = dims.size(); i-- > 0;) x = op::prod(x, dims[i], keeps(c, 2), x.dtype());
       return x;
     },
+    .autocast = Autocast::kFloat32,
     .samples = {{"T(3, 4), mask=B(3, 4)"}, {"T(3, 4), 1, mask=B(4)"}},
 });
 

@@ -61,7 +61,7 @@ TS_OP({
           op::native_group_norm(x, c.maybe(2), c.maybe(3), n, channels, inner, groups, c.number(4));
       return r[0];
     },
-    .autocast = Autocast::kFloat32,
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(2, 6, 3), 3"},
                 {"T(2, 6, 3, 2), 2, T(6), T(6), 1e-3"},
                 {"T(2, 6), 2, T(6)"},

@@ -89,6 +89,7 @@ TS_OP({
       };
       return std::vector<TensorBase>{r[0], plain(r[1]), plain(r[2])};
     },
+    .autocast = Autocast::kFloat32Gpu,
 });
 
 TS_OP({
@@ -108,7 +109,7 @@ TS_OP({
           op::_row_norm(x, weight, bias, rows_of(x, shape), 1, count(shape), true, c.number(4));
       return r[0];
     },
-    .autocast = Autocast::kFloat32,
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4), [4]"},
                 {"T(2, 3, 4), [3, 4], T(3, 4), T(3, 4), 1e-3"},
                 {"T(2, 5), [5], None, T(5)"},
@@ -135,7 +136,7 @@ TS_OP({
                                 c.has(3) ? c.number(3) : own);
       return r[0];
     },
-    .autocast = Autocast::kFloat32,
+    .autocast = Autocast::kFloat32Gpu,
     .reference = "self / np.sqrt((self * self).mean(-1, keepdims=True) + 1.1920929e-7)",
 });
 

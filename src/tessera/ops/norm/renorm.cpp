@@ -38,6 +38,7 @@ TS_OP({
       if (wide) factor = op::_to_dtype(factor, self.dtype());
       return op::mul(self, factor);
     },
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4), 2, 0, 1.0"}, {"T(2, 3, 4), 1, 1, 3"}, {"T(3, 4), 2.5, -1, 100.0"}},
 });
 

@@ -2,6 +2,7 @@
 #include "tessera/gen/binary.h"
 #include "tessera/gen/bitwise.h"
 #include "tessera/gen/compare.h"
+#include "tessera/gen/join.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/view.h"
@@ -30,14 +31,19 @@ TS_OP({
       const TensorBase &found = c.tensor(1), &inverse = c.tensor(2);
       check_number(found, "found_inf", DType::kFloat32);
       check_number(inverse, "inv_scale", DType::kFloat32);
-      const TensorBase factor = as_number(inverse);
-      for (const TensorBase& g : c.tensors(0)) {
+      for (const TensorBase& g : c.tensors(0))
         TS_CHECK(is_floating(g.dtype()), "gradients to unscale have to be floating point, got ",
                  g.dtype());
-        TensorBase finite = op::all(op::isfinite(g));
-        copy_into(found, op::where(finite, as_number(found), Scalar(1.0)), false);
+      const TensorBase factor = as_number(inverse);
+      // No gradient waits for another: those of one shape are one launch, and one launch looks at
+      // the answers of all.
+      std::vector<TensorBase> finite;
+      for (const TensorBase& g : c.tensors(0)) {
+        finite.push_back(op::all(op::isfinite(g)));
         op::mul_(g, factor);
       }
+      if (finite.empty()) return found;
+      copy_into(found, op::where(op::all(op::stack(finite)), as_number(found), Scalar(1.0)), false);
       return found;
     },
 });

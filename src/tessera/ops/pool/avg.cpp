@@ -198,6 +198,7 @@ TS_OP({
       return op::_avg_pool(c.tensor(0), 3, w.kernel.span(), w.stride.span(), w.padding.span(),
                            c.flag(4), by.include_pad, by.fixed);
     },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(1, 1, 3, 3, 3), 2, 1, 1"}, {"T(1, 3, 3, 3), 2, 2, 1, True, False"}},
 });
 TS_OP({
@@ -208,6 +209,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       return op::_adaptive_avg_pool(c.tensor(0), 3, c.ints(1).span());
     },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(1, 1, 3, 3, 3), 2"}},
 });
 

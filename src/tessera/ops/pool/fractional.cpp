@@ -121,6 +121,7 @@ TS_OP({
         [](Backward& b) {
           b.set(0, op::_pool_scatter(b.grad, b.results[1], b.shape(0).span(), b.ints(1).ndim()));
         },
+    .autocast = Autocast::kFloat32Cpu,
 });
 
 }  // namespace tessera

@@ -230,6 +230,7 @@ TS_OP({
     .doc = "Elements put back to where maximum pooling found them, zeros elsewhere.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return unpool(c, 2); },
+    .autocast = Autocast::kFloat32Cpu,
 });
 
 TS_OP({
@@ -251,6 +252,7 @@ TS_OP({
       return op::_max_pool3d(c.tensor(0), c.args[1].ints, c.args[2].ints, c.args[3].ints,
                              c.args[4].ints, c.flag(5))[0];
     },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(1, 1, 3, 3, 3), 2, 1, 1"}, {"T(1, 3, 3, 3), 2, 1, 0, 2"}},
 });
 TS_OP({
@@ -277,6 +279,7 @@ TS_OP({
     },
     .saves = "indices",
     .backward = [](Backward& b) { scatter_back_adaptive(b, 3); },
+    .autocast = Autocast::kFloat32Cpu,
 });
 TS_OP({
     .schema =
@@ -284,6 +287,7 @@ TS_OP({
     .doc = "Elements put back to where maximum pooling found them, zeros elsewhere.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return unpool(c, 3); },
+    .autocast = Autocast::kFloat32Cpu,
 });
 
 TS_OP({

@@ -122,6 +122,7 @@ TS_OP({
                c.tensor(0).dim());
       return op::sum(op::diagonal(c.tensor(0)));
     },
+    .autocast = {Cast::kKeep, Cast::kFloat32},
     .samples = {{"T(3, 3)"}, {"T(2, 4)"}},
 });
 

@@ -39,7 +39,7 @@ TS_OP({
           const TensorBase& x = b.tensor(0);
           b.set(0, op::mul(op::expand(g, shape.span()), op::eq(x, x)));
         },
-    .autocast = Autocast::kFloat32,
+    .autocast = {Cast::kKeep, Cast::kNone},
     .samples = {{"T(3, 4)"}, {"T(3, 4), 0"}, {"T(3, 4), [0, 1], keepdim=True"}, {"T()"}},
 });
 

@@ -49,7 +49,7 @@ TS_OP({
           TensorBase y = with_reduced_dims(b.result, dims, b.flag(2), shape);
           b.set(0, op::mul(g, op::conj(op::_exp_difference(b.tensor(0), y))));
         },
-    .autocast = Autocast::kFloat32,
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4), 0"}, {"T(3, 4), [0, 1]"}, {"T(3, 4), -1, True"}, {"T(), 0"}},
 });
 

@@ -29,7 +29,7 @@ TS_OP({
           TensorBase g = with_reduced_dims(b.grad, dims_of(b, 1, shape.ndim()), b.flag(2), shape);
           b.set(0, op::expand(g, shape.span()));
         },
-    .autocast = Autocast::kFloat32,
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4)"},
                 {"T(3, 4), 0"},
                 {"T(3, 4), [0, 1], keepdim=True"},

@@ -76,6 +76,7 @@ TS_OP({
     .run = sample,
     .saves = "input grid",
     .backward = sample_backward,
+    .autocast = {Cast::kPromote, Cast::kFloat32},
     .samples = {{"T(1, 2, 3, 3), U(1, 2, 2, 2), 0, 0, False"}},
 });
 

@@ -108,6 +108,7 @@ TS_OP({
       }
       return t == wide ? out : op::_to_dtype(out, t);
     },
+    .autocast = Autocast::kFloat32Gpu,
 });
 
 }  // namespace tessera

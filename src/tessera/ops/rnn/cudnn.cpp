@@ -184,7 +184,6 @@ TS_OP({
           if (lstm) b.set(3, g[next++]);
           for (int k = 0; next < g.size(); ++k) b.set(1, k, g[next++]);
         },
-    .autocast = Autocast::kLower,
 });
 
 TS_OP({
@@ -209,19 +208,12 @@ namespace rnn {
 
 namespace {
 
-// The dtype it would run in: autocast's, or the one that all have.
-bool common_dtype(const Network& net, const TensorBase& data, const std::vector<TensorBase>& state,
-                  DType* out) {
-  const std::optional<DType> cast = autocast_to(data.device().type);
-  *out = cast && data.dtype() != DType::kFloat64 ? *cast : data.dtype();
-  if (!is_floating(*out)) return false;
+bool have_one_dtype(const Network& net, const TensorBase& data,
+                    const std::vector<TensorBase>& state) {
   auto joins = [&](const TensorBase& t) {
-    if (!t.defined() || !(t.device() == data.device())) return false;
-    return cast && is_floating(t.dtype())
-               ? (t.dtype() == DType::kFloat64) == (*out == DType::kFloat64)
-               : t.dtype() == *out;
+    return t.defined() && t.device() == data.device() && t.dtype() == data.dtype();
   };
-  return std::all_of(state.begin(), state.end(), joins) &&
+  return is_floating(data.dtype()) && std::all_of(state.begin(), state.end(), joins) &&
          std::all_of(net.weights.begin(), net.weights.end(), joins);
 }
 
@@ -272,8 +264,8 @@ bool run_by_cudnn(const Network& net, const TensorBase& data, const std::vector<
   if (!data.device().is_cuda() || !(conv::flags() & conv::kVendorLibrary) ||
       !has_kernel(data.device(), "cudnn_rnn_forward"))
     return false;
-  DType t;
-  if (data.numel() == 0 || !common_dtype(net, data, state, &t)) return false;
+  if (data.numel() == 0 || !have_one_dtype(net, data, state)) return false;
+  const DType t = data.dtype();
   const Sizes s = sizes_of(net, data, batch_sizes);
   if (!fits(net, s, state)) return false;
   const bool train = wants_gradient(net, data, state);

@@ -104,6 +104,7 @@ TS_OP({
                "[torch.ones(1, 1), torch.ones(1, 1)], False, 1, 0.0, False, False, False)",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return run_dense(c, Mode::kTanh); },
+    .autocast = Autocast::kLower,
     .samples = {{"U(3, 2, 2), U(1, 2, 3), [U(3, 2), U(3, 3), U(3), U(3)], True, 1, 0.0, False, "
                  "False, False"}},
 });
@@ -114,6 +115,7 @@ TS_OP({
     .doc = "... of a packed sequence.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return run_packed(c, Mode::kTanh); },
+    .autocast = Autocast::kLower,
 });
 TS_OP({
     .schema = "rnn_relu(Tensor input, Tensor hx, Tensor[] params, bool has_biases, "
@@ -124,6 +126,7 @@ TS_OP({
                "[torch.ones(1, 1), torch.ones(1, 1)], False, 1, 0.0, False, False, False)",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return run_dense(c, Mode::kReLU); },
+    .autocast = Autocast::kLower,
     .samples = {{"U(2, 3, 2), U(2, 2, 3), [U(3, 2), U(3, 3), U(3, 2), U(3, 3)], False, 1, 0.0, "
                  "False, True, True"}},
 });
@@ -134,6 +137,7 @@ TS_OP({
     .doc = "... of a packed sequence.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return run_packed(c, Mode::kReLU); },
+    .autocast = Autocast::kLower,
 });
 TS_OP({
     .schema = "lstm(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, "
@@ -145,6 +149,7 @@ TS_OP({
                "[torch.ones(4, 1), torch.ones(4, 1)], False, 1, 0.0, False, False, False)",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return run_dense(c, Mode::kLSTM); },
+    .autocast = Autocast::kLower,
     .samples = {{"U(3, 2, 2), [U(1, 2, 3), U(1, 2, 3)], [U(12, 2), U(12, 3), U(12), U(12)], True, "
                  "1, 0.0, False, False, False"},
                 {"U(2, 3, 2), [U(2, 2, 2), U(2, 2, 2)], [U(8, 2), U(8, 2), U(8, 2), U(8, 2)], "
@@ -157,6 +162,7 @@ TS_OP({
     .doc = "... of a packed sequence.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return run_packed(c, Mode::kLSTM); },
+    .autocast = Autocast::kLower,
 });
 TS_OP({
     .schema = "gru(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, "
@@ -168,6 +174,7 @@ TS_OP({
                "[torch.ones(3, 1), torch.ones(3, 1)], False, 1, 0.0, False, False, False)",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return run_dense(c, Mode::kGRU); },
+    .autocast = Autocast::kLowerGpu,
     .samples = {{"U(3, 2, 2), U(1, 2, 3), [U(9, 2), U(9, 3), U(9), U(9)], True, 1, 0.0, False, "
                  "False, False"}},
 });
@@ -178,6 +185,7 @@ TS_OP({
     .doc = "... of a packed sequence.",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return run_packed(c, Mode::kGRU); },
+    .autocast = Autocast::kLowerGpu,
 });
 
 TS_OP({
@@ -188,6 +196,7 @@ TS_OP({
                "torch.ones(1, 1))",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return run_cell(c, Mode::kTanh); },
+    .autocast = Autocast::kLower,
     .samples = {{"U(2, 3), U(2, 2), U(2, 3), U(2, 2), U(2), U(2)"}},
 });
 TS_OP({
@@ -198,6 +207,7 @@ TS_OP({
                "torch.ones(1, 1))",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return run_cell(c, Mode::kReLU); },
+    .autocast = Autocast::kLower,
     .samples = {{"U(2, 3), U(2, 2), U(2, 3), U(2, 2), U(2), U(2)"}},
 });
 TS_OP({
@@ -208,6 +218,7 @@ TS_OP({
                "torch.ones(4, 1), torch.ones(4, 1))",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return run_cell(c, Mode::kLSTM); },
+    .autocast = Autocast::kLowerGpu,
     .samples = {{"U(2, 3), [U(2, 2), U(2, 2)], U(8, 3), U(8, 2), U(8), U(8)"}},
 });
 TS_OP({
@@ -218,6 +229,7 @@ TS_OP({
                "torch.ones(3, 1))",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return run_cell(c, Mode::kGRU); },
+    .autocast = Autocast::kLowerGpu,
     .samples = {{"U(2, 3), U(2, 2), U(6, 3), U(6, 2), U(6), U(6)"}},
 });
 

@@ -94,7 +94,7 @@ TS_OP({
     .forms = kFunction | kMethod | kInplace | kOut,
     .run = [](const Call& c) { return cumulative("cumsum", c); },
     .backward = [](Backward& b) { b.set(0, op::_reverse_cumsum(b.grad, b.integer(1))); },
-    .autocast = Autocast::kFloat32,
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4), 0"}, {"T(3, 4), -1"}, {"T(2, 3, 4), 1"}, {"T(), 0"}, {"T(0, 3), 1"}},
 });
 
@@ -156,7 +156,7 @@ TS_OP({
           TensorBase behind = op::_affine_scan(between, b.grad, dim, true);
           b.set(0, op::mul(behind, op::conj(neighbours(b.result, dim, 1, 1))));
         },
-    .autocast = Autocast::kFloat32,
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4), 0"}, {"T(3, 4), -1"}, {"T(2, 3, 4), 1"}, {"T(), 0"}, {"T(0, 3), 1"}},
 });
 

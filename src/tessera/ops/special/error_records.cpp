@@ -24,6 +24,7 @@ TS_OP({
           b.set(0, op::mul(b.grad, op::mul(op::exp(op::mul(b.result, b.result)),
                                            Scalar(0.88622692545275801365))));
         },
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"U(3, 4)"}},
 });
 

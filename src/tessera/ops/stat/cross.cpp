@@ -35,6 +35,7 @@ TS_OP({
       return op::sub(op::mul(turned(a, dim, 1), turned(b, dim, 2)),
                      op::mul(turned(a, dim, 2), turned(b, dim, 1)));
     },
+    .autocast = Autocast::kPromoteGpu,
     .samples = {{"T(4, 3), T(4, 3)"}, {"T(3, 4), T(3, 1), dim=0"}},
 });
 
@@ -51,6 +52,7 @@ TS_OP({
         if (a.size(d) == 3) return op::linalg_cross(a, c.tensor(1), d);
       raise(ErrorKind::kRuntime, "no dimension of size 3 in input");
     },
+    .autocast = Autocast::kPromoteGpu,
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(4, 3), T(4, 3), 1"}},
 });
 

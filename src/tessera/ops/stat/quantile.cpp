@@ -115,6 +115,7 @@ TS_OP({
     .example = "torch.quantile(torch.tensor([1.0, 2.0, 3.0, 4.0]), 0.5)",
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) { return by_number(c, false); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 5), 0.3"},
                 {"T(3, 5), 0.6, 0, True"},
                 {"T(3, 5), 0.4, 1, "
@@ -128,6 +129,7 @@ TS_OP({
     .example = "torch.quantile(torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.25, 0.5]))",
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) { return by_tensor(c, false); },
+    .autocast = Autocast::kFloat32Cpu,
 });
 TS_OP({
     .schema = "nanquantile(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
@@ -137,6 +139,7 @@ TS_OP({
     .example = "torch.nanquantile(torch.tensor([1.0, float('nan'), 3.0]), 0.5)",
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) { return by_number(c, true); },
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 5), 0.3"}, {"T(3, 5), 0.6, 0, True"}},
 });
 TS_OP({
@@ -146,6 +149,7 @@ TS_OP({
     .example = "torch.nanquantile(torch.tensor([1.0, float('nan'), 3.0]), torch.tensor([0.5]))",
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) { return by_tensor(c, true); },
+    .autocast = Autocast::kFloat32Cpu,
 });
 
 }  // namespace tessera

@@ -31,7 +31,7 @@ TS_OP({
           if (b.wants(1)) b.set(1, grad::times(g, b.tensor(2)));
           if (b.wants(2)) b.set(2, grad::times(g, b.tensor(1)));
         },
-    .autocast = Autocast::kPromote,
+    .autocast = Autocast::kPromoteGpu,
     .samples = {{"T(3, 4), T(3, 4), T(3, 4)"}, {"T(3, 4), T(4), T(3, 1), value=2"}},
 });
 TS_OP({
@@ -43,6 +43,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       return op::addcmul(c.tensor(0), c.tensor(2), c.tensor(3), c.scalar(1));
     },
+    .autocast = Autocast::kPromoteGpu,
     .samples = {{"T(3, 4), 2, T(3, 4), T(3, 4)"}},
 });
 
@@ -75,7 +76,7 @@ TS_OP({
           TensorBase slope = op::div(b.tensor(1), grad::square(divisor));
           b.set(2, grad::times(op::neg(g), slope));
         },
-    .autocast = Autocast::kPromote,
+    .autocast = Autocast::kPromoteGpu,
     .samples = {{"T(3, 4), T(3, 4), T(3, 4)"}, {"T(3, 4), T(4), T(3, 1), value=2"}},
 });
 TS_OP({
@@ -87,6 +88,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       return op::addcdiv(c.tensor(0), c.tensor(2), c.tensor(3), c.scalar(1));
     },
+    .autocast = Autocast::kPromoteGpu,
     .samples = {{"T(3, 4), 2, T(3, 4), T(3, 4)"}},
 });
 

@@ -154,6 +154,7 @@ TS_OP({
     .example = "torch.square(torch.tensor([3.0, -2.0]))",
     .forms = kFunction | kMethod | kInplace | kOut,
     .run = [](const Call& c) -> Outputs { return op::pow(c.tensor(0), 2); },
+    .autocast = Autocast::kFloat32Gpu,
     .samples = {{"T(3, 4)"}, {"T()"}},
 });
 
