@@ -46,7 +46,7 @@ struct Loops {
   }                                                                                                \
   template <class T>                                                                               \
   target void column_exponentials_##isa(const T* x, int64_t n, const T* top, T* p, T* e) {         \
-    column_exponentials<T, bytes>(x, n, top, p, e);                                                \
+    column_exponentials(x, n, top, p, e);                                                          \
   }                                                                                                \
   template <class T>                                                                               \
   target void column_scale_##isa(const T* e, T* y, int64_t n, const T* factor) {                   \
@@ -58,7 +58,7 @@ struct Loops {
   }                                                                                                \
   template <class T>                                                                               \
   target void column_exp_scale_##isa(const T* x, T* y, int64_t n, const T* top, const T* factor) { \
-    for (int64_t j = 0; j < n; ++j) y[j] = exp_down<bytes>(x[j] - top[j]) * factor[j];             \
+    for (int64_t j = 0; j < n; ++j) y[j] = exp_down(x[j] - top[j]) * factor[j];                    \
   }                                                                                                \
   template <class T>                                                                               \
   constexpr Loops<T> kLoops_##isa = {                                                              \

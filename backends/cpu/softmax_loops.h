@@ -10,38 +10,24 @@ namespace tessera::cpu {
 
 inline constexpr int64_t kColumnBlock = 64;
 
-// a * b + c, rounded once where the instruction set of vectors of kBytes can.
-template <int kBytes>
-TS_INLINE float mul_add(float a, float b, float c) {
-  if constexpr (kBytes > 16)
-    return __builtin_fmaf(a, b, c);
-  else
-    return a * b + c;
-}
-
-// exp of a number that is not above zero. Results below the smallest normal number are zero.
-template <int kBytes>
+// exp of a number that is not above zero; zero where that is below the smallest normal number or
+// near it: the scale of the least argument is 2^-127, whose bits are those of zero.
 TS_INLINE float exp_down(float x) {
-  const float least = -87.33654f;
-  const bool tiny = x < least;
-  x = tiny ? least : x;
-  float t = mul_add<kBytes>(x, 1.44269504f, 12582912.0f);
+  const float least = -88.03f;
+  x = least > x ? least : x;
+  float t = x * 1.44269504f + 12582912.0f;
   const uint32_t scale = (std::bit_cast<uint32_t>(t) << 23) + 0x3f800000u;
   t -= 12582912.0f;
-  const float r = mul_add<kBytes>(t, 2.12194440e-4f, mul_add<kBytes>(t, -0.693359375f, x));
-  float p = 1.9875691500e-4f;
-  p = mul_add<kBytes>(p, r, 1.3981999507e-3f);
-  p = mul_add<kBytes>(p, r, 8.3334519073e-3f);
-  p = mul_add<kBytes>(p, r, 4.1665795894e-2f);
-  p = mul_add<kBytes>(p, r, 1.6666665459e-1f);
-  p = mul_add<kBytes>(p, r, 5.0000001201e-1f);
-  p = mul_add<kBytes>(p * r, r, r) + 1.0f;
-  return tiny ? 0.0f : p * std::bit_cast<float>(scale);
+  const float r = (x - t * 0.693359375f) + t * 2.12194440e-4f;
+  float p = 1.3814610389e-3f;
+  p = p * r + 8.3687111366e-3f;
+  p = p * r + 4.1668387491e-2f;
+  p = p * r + 1.6666520679e-1f;
+  p = p * r + 4.9999993451e-1f;
+  p = (p * r * r + r) + 1.0f;
+  return p * std::bit_cast<float>(scale);
 }
-template <int kBytes>
-TS_INLINE double exp_down(double x) {
-  return math::exp(x);
-}
+TS_INLINE double exp_down(double x) { return math::exp(x); }
 
 struct Larger {
   static constexpr const char* kMap = "a";
@@ -71,13 +57,13 @@ TS_INLINE void row_exponentials(const T* x, T* e, int64_t n, T* top_out, T* sum)
   alignas(64) T terms[kStep];
   int64_t i = 0;
   for (; i + kStep <= n; i += kStep) {
-    for (int64_t j = 0; j < kStep; ++j) terms[j] = exp_down<kBytes>(x[i + j] - top);
+    for (int64_t j = 0; j < kStep; ++j) terms[j] = exp_down(x[i + j] - top);
     if (e) __builtin_memcpy(e + i, terms, sizeof terms);
     detail::add_elements(lanes, terms);
   }
   if (i < n) {
     for (int64_t j = 0; j < kStep; ++j) terms[j] = T(0);
-    for (int64_t j = 0; j < n - i; ++j) terms[j] = exp_down<kBytes>(x[i + j] - top);
+    for (int64_t j = 0; j < n - i; ++j) terms[j] = exp_down(x[i + j] - top);
     detail::add_elements(lanes, terms);
     if (e) std::copy_n(terms, n - i, e + i);
   }
@@ -111,17 +97,17 @@ TS_INLINE void column_max(const T* x, int64_t step, int64_t rows, int64_t n, T* 
     for (int64_t j = 0; j < n; ++j) top[j] = x[j] > top[j] ? x[j] : top[j];
 }
 // One row of exponentials, added to part; they go to e unless it is null.
-template <class T, int kBytes>
+template <class T>
 TS_INLINE void column_exponentials(const T* x, int64_t n, const T* __restrict top,
                                    T* __restrict part, T* e) {
   if (e) {
 #pragma GCC ivdep
     for (int64_t j = 0; j < n; ++j) {
-      e[j] = exp_down<kBytes>(x[j] - top[j]);
+      e[j] = exp_down(x[j] - top[j]);
       part[j] += e[j];
     }
   } else {
-    for (int64_t j = 0; j < n; ++j) part[j] += exp_down<kBytes>(x[j] - top[j]);
+    for (int64_t j = 0; j < n; ++j) part[j] += exp_down(x[j] - top[j]);
   }
 }
 

@@ -26,16 +26,6 @@ int supported_arch(const NvrtcApi& api, int arch) {
   return best;
 }
 
-// The options that shorten a compilation by a quarter, and that of a sort by two thirds; kernels
-// are as fast (tools/gpu/compile_times.py). NVRTC 12 does not know them all.
-bool compiles_fast(const NvrtcApi& api) {
-  static const bool wanted = [] {
-    const char* v = std::getenv("TESSERA_FAST_COMPILE");
-    return !v || std::string_view(v) != "0";
-  }();
-  return wanted && api.major >= 13;
-}
-
 std::string log_of(const NvrtcApi& api, nvrtcProgram program) {
   size_t size = 0;
   api.nvrtcGetProgramLogSize(program, &size);
@@ -63,7 +53,8 @@ void keep_text(const std::string& text, const Hash128& name) {
 
 }  // namespace
 
-bool compile_text(const std::string& text, int arch, std::vector<char>* image, std::string* error) {
+bool compile_text(const std::string& text, int arch, std::vector<char>* image, std::string* error,
+                  Effort effort) {
   std::string why;
   const NvrtcApi* api = nvrtc_api(&why);
   if (!api) {
@@ -85,7 +76,10 @@ bool compile_text(const std::string& text, int arch, std::vector<char>* image, s
   std::vector<const char*> options = {gpu.c_str(),        "--fmad=false",      "--prec-div=true",
                                       "--prec-sqrt=true", "--ftz=false",       "--std=c++17",
                                       "-default-device",  "--disable-warnings"};
-  if (compiles_fast(*api)) options.insert(options.end(), {"--minimal", "--Ofast-compile=min"});
+  if (api->major >= 13) {  // older ones do not know these
+    options.push_back("--minimal");
+    if (effort == Effort::kQuick) options.push_back("--Ofast-compile=min");
+  }
   Hasher h(1);
   for (const char* option : options) h.add(std::string_view(option));
   h.add(static_cast<uint64_t>(api->major) << 32 | static_cast<uint64_t>(api->minor));

@@ -20,13 +20,17 @@ constexpr size_t kSmall = 128u << 10;
 CUresult wait_for(Bay& bay) {
   if (!bay.busy) return CUDA_SUCCESS;
   bay.busy = false;
-  return driver().cuEventSynchronize(bay.done);
+  return driver().cuEventSynchronize(bay.covered->done);
 }
 
-// Long enough for the bus, short enough that filling and moving overlap from the start.
-size_t stride_of(size_t bytes) {
-  return std::clamp<size_t>((bytes / 32 + 65535) / 65536 * 65536, 128u << 10, Staging::kBayBytes);
+// Calls of the driver cost some microseconds each, so units are few; the first is small enough that
+// filling and moving overlap.
+size_t unit_of(size_t bytes) {
+  const size_t wanted = bytes <= (2u << 20) ? bytes / 2 : bytes / 10;
+  return std::clamp<size_t>((wanted + 65535) / 65536 * 65536, 256u << 10, Staging::kBayBytes);
 }
+constexpr int64_t kPiecesOfUnit = 8;
+static_assert(Staging::kBays * kPiecesOfUnit <= CopyTeam::kMostPieces);
 
 Bay& next_bay(Staging& s) {
   s.next = (s.next + 1) % Staging::kBays;
@@ -50,6 +54,7 @@ Status upload_small(Device& d, Staging& s, CUstream stream, CUdeviceptr dst, con
   TS_TRY(check(d, cu.cuMemcpyHtoDAsync(dst, at, bytes, stream), "a copy from host to device"));
   s.small_used += (bytes + 255) / 256 * 256;
   bay.busy = true;
+  bay.covered = &bay;
   return check(d, cu.cuEventRecord(bay.done, stream), "a copy from host to device");
 }
 
@@ -60,7 +65,8 @@ class Passage {
   Passage(Staging& s, char* pageable, size_t bytes, bool upload) : s_(s) {
     pieces_.line = pageable;
     pieces_.bytes = bytes;
-    pieces_.stride = stride_of(bytes);
+    pieces_.piece = unit_of(bytes) / kPiecesOfUnit;
+    pieces_.per_unit = kPiecesOfUnit;
     pieces_.slots = s.bays[0].memory;
     pieces_.slot_bytes = Staging::kBayBytes;
     pieces_.slot_count = Staging::kBays;
@@ -73,32 +79,40 @@ class Passage {
   Passage& operator=(const Passage&) = delete;
   ~Passage() {
     s_.team.close();
-    s_.next = static_cast<int>((pieces_.first_slot + pieces_.count() - 1) % Staging::kBays);
+    s_.next = static_cast<int>((pieces_.first_slot + units() - 1) % Staging::kBays);
   }
 
   CopyTeam& team() { return s_.team; }
-  int64_t count() const { return pieces_.count(); }
-  size_t size_of(int64_t piece) const { return pieces_.size_of(piece); }
-  size_t offset_of(int64_t piece) const { return static_cast<size_t>(piece) * pieces_.stride; }
-  Bay& bay_of(int64_t piece) { return s_.bays[(pieces_.first_slot + piece) % Staging::kBays]; }
+  int64_t units() const { return pieces_.units(); }
+  size_t size_of(int64_t unit) const { return pieces_.size_of(unit); }
+  size_t offset_of(int64_t unit) const { return pieces_.offset_of(unit); }
+  Bay& bay_of(int64_t unit) { return s_.bays[(pieces_.first_slot + unit) % Staging::kBays]; }
+  // Units below this number may be copied.
+  void allow(int64_t units) { s_.team.allow(pieces_.pieces_in(units)); }
+  // Whether the units before it and this one have been copied. Asked in order.
+  bool is_done(int64_t unit) {
+    while (seen_ < pieces_.pieces_in(unit + 1) && s_.team.is_done(seen_)) ++seen_;
+    return seen_ == pieces_.pieces_in(unit + 1);
+  }
 
  private:
   Staging& s_;
   CopyPieces pieces_;
+  int64_t seen_ = 0;
 };
 
 // Whether the bus is done with a bay; `wait` until it is.
 CUresult is_free(Bay& bay, bool wait, bool* free) {
   *free = true;
   if (wait || !bay.busy) return wait_for(bay);
-  CUresult r = driver().cuEventQuery(bay.done);
+  CUresult r = driver().cuEventQuery(bay.covered->done);
   *free = r != CUDA_ERROR_NOT_READY;
   if (r == CUDA_SUCCESS) bay.busy = false;
   return *free ? r : CUDA_SUCCESS;
 }
 
-// Pieces are sent in order as they are filled, so a slow one holds up those behind it for its own
-// time only: they are filled meanwhile.
+// Units are sent in order as they are filled, so a slow piece holds up those behind it for its own
+// time only: they are filled meanwhile. One event covers a few units.
 Status upload(Device& d, CUstream stream, CUdeviceptr dst, const char* src, size_t bytes) {
   Staging* staging = nullptr;
   TS_TRY(staging_of(d, &staging));
@@ -107,24 +121,28 @@ Status upload(Device& d, CUstream stream, CUdeviceptr dst, const char* src, size
   if (bytes <= kSmall) return upload_small(d, s, stream, dst, src, bytes);
   const DriverApi& cu = driver();
   Passage p(s, const_cast<char*>(src), bytes, true);
-  const int64_t count = p.count();
-  int64_t allowed = 0;
-  for (int64_t sent = 0; sent < count;) {
-    while (allowed < count && allowed - sent < Staging::kBays) {
+  const int64_t units = p.units();
+  constexpr int64_t kCovered = 3;
+  static_assert(Staging::kBays >= 3 * kCovered);
+  int64_t allowed = 0, covered = 0;
+  for (int64_t sent = 0; sent < units;) {
+    // A bay of this copy is asked for only when an event covers it.
+    while (allowed < units && allowed - Staging::kBays < covered) {
       bool free = false;
       TS_TRY(check(d, is_free(p.bay_of(allowed), allowed == sent, &free),
                    "waiting for a staging buffer"));
       if (!free) break;
-      p.team().allow(++allowed);
+      p.allow(++allowed);
     }
-    if (p.team().is_done(sent)) {
+    if (allowed > sent && p.is_done(sent)) {
       Bay& bay = p.bay_of(sent);
       TS_TRY(check(
           d, cu.cuMemcpyHtoDAsync(dst + p.offset_of(sent), bay.memory, p.size_of(sent), stream),
           "a copy from host to device"));
       bay.busy = true;
+      if (++sent % kCovered != 0 && sent != units) continue;
       TS_TRY(check(d, cu.cuEventRecord(bay.done, stream), "a copy from host to device"));
-      ++sent;
+      for (; covered < sent; ++covered) p.bay_of(covered).covered = &bay;
     } else if (p.team().at_work() || !p.team().help()) {
       p.team().relax();
     }
@@ -132,7 +150,7 @@ Status upload(Device& d, CUstream stream, CUdeviceptr dst, const char* src, size
   return ok();
 }
 
-// Pieces are asked for as long as there are bays, and taken out as they come.
+// Units are asked for as long as there are bays, and taken out as they come.
 Status download(Device& d, CUstream stream, char* dst, CUdeviceptr src, size_t bytes) {
   Staging* staging = nullptr;
   TS_TRY(staging_of(d, &staging));
@@ -140,16 +158,17 @@ Status download(Device& d, CUstream stream, char* dst, CUdeviceptr src, size_t b
   std::lock_guard lock(s.mutex);
   const DriverApi& cu = driver();
   Passage p(s, dst, bytes, false);
-  const int64_t count = p.count();
+  const int64_t units = p.units();
   int64_t asked = 0, allowed = 0;
-  for (int64_t taken = 0; taken < count;) {
-    for (; asked < count && asked - taken < Staging::kBays; ++asked) {
+  for (int64_t taken = 0; taken < units;) {
+    for (; asked < units && asked - taken < Staging::kBays; ++asked) {
       Bay& bay = p.bay_of(asked);
       TS_TRY(check(d, wait_for(bay), "waiting for a staging buffer"));
       TS_TRY(check(
           d, cu.cuMemcpyDtoHAsync(bay.memory, src + p.offset_of(asked), p.size_of(asked), stream),
           "a copy from device to host"));
       bay.busy = true;
+      bay.covered = &bay;
       TS_TRY(check(d, cu.cuEventRecord(bay.done, stream), "a copy from device to host"));
     }
     // What came before on the stream may take long: nothing else is to be done until the first.
@@ -157,8 +176,8 @@ Status download(Device& d, CUstream stream, char* dst, CUdeviceptr src, size_t b
     if (here)
       TS_TRY(check(d, is_free(p.bay_of(allowed), allowed == taken, &here),
                    "a copy from device to host"));
-    if (here) p.team().allow(++allowed);
-    if (p.team().is_done(taken))
+    if (here) p.allow(++allowed);
+    if (allowed > taken && p.is_done(taken))
       ++taken;
     else if (!here && !p.team().help())
       p.team().relax();

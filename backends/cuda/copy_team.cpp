@@ -1,6 +1,5 @@
 #include "copy_team.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -28,10 +27,12 @@ struct CopyTeam::Threads {
   std::vector<std::thread> all;
 };
 
-void CopyPieces::copy(int64_t piece) const {
-  char* in_line = line + static_cast<size_t>(piece) * stride;
-  char* in_slot = slot_of(piece);
-  std::memcpy(to_slots ? in_slot : in_line, to_slots ? in_line : in_slot, size_of(piece));
+void CopyPieces::copy(int64_t i) const {
+  const size_t at = static_cast<size_t>(i) * piece;
+  char* in_line = line + at;
+  char* in_slot = slot_of(i / per_unit) + static_cast<size_t>(i % per_unit) * piece;
+  std::memcpy(to_slots ? in_slot : in_line, to_slots ? in_line : in_slot,
+              std::min(piece, bytes - at));
 }
 
 void CopyTeam::start() {
@@ -72,7 +73,7 @@ bool CopyTeam::help() {
   if (!next_.compare_exchange_strong(next, next + 1, std::memory_order_acq_rel)) return true;
   const int64_t piece = static_cast<int64_t>(next & kPieceBits);
   pieces_.copy(piece);
-  done_[piece % kMostSlots].store(next + 1, std::memory_order_release);
+  done_[piece % kMostPieces].store(next + 1, std::memory_order_release);
   completed_.fetch_add(1, std::memory_order_release);
   return true;
 }
@@ -124,7 +125,7 @@ void CopyTeam::allow(int64_t pieces) {
 }
 
 bool CopyTeam::is_done(int64_t piece) const {
-  return done_[piece % kMostSlots].load(std::memory_order_acquire) ==
+  return done_[piece % kMostPieces].load(std::memory_order_acquire) ==
          (round_ << 32 | static_cast<uint64_t>(piece)) + 1;
 }
 

@@ -6,6 +6,7 @@
 // none, and nobody waits for it. The owner of the work says from which piece on memory is ready
 // (`allow`) and looks which pieces are done; it takes pieces itself when nobody else does.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -14,32 +15,37 @@
 
 namespace tessera::cuda {
 
+// The work: a line of memory, cut into units, each of which has a slot in turn; a unit is cut into
+// pieces. What moves a unit on or fetches it is asked seldom, and several threads fill one unit.
 struct CopyPieces {
-  // Piece i lies in slot (first_slot + i) % slot_count on the one side and at line + i * stride on
-  // the other.
   char* line = nullptr;
   char* slots = nullptr;
   size_t slot_bytes = 0;
   int64_t slot_count = 1;
   int64_t first_slot = 0;
-  size_t stride = 0, bytes = 0;
+  size_t piece = 0;  // bytes of one
+  int64_t per_unit = 1;
+  size_t bytes = 0;
   bool to_slots = true;
 
-  int64_t count() const { return static_cast<int64_t>((bytes + stride - 1) / stride); }
-  char* slot_of(int64_t piece) const {
-    return slots + static_cast<size_t>((first_slot + piece) % slot_count) * slot_bytes;
+  size_t unit_bytes() const { return piece * static_cast<size_t>(per_unit); }
+  int64_t count() const { return static_cast<int64_t>((bytes + piece - 1) / piece); }
+  int64_t units() const { return (count() + per_unit - 1) / per_unit; }
+  char* slot_of(int64_t unit) const {
+    return slots + static_cast<size_t>((first_slot + unit) % slot_count) * slot_bytes;
   }
-  size_t size_of(int64_t piece) const {
-    const size_t at = static_cast<size_t>(piece) * stride;
-    return bytes - at < stride ? bytes - at : stride;
-  }
-  void copy(int64_t piece) const;
+  size_t offset_of(int64_t unit) const { return static_cast<size_t>(unit) * unit_bytes(); }
+  size_t size_of(int64_t unit) const { return std::min(unit_bytes(), bytes - offset_of(unit)); }
+  // The number of pieces in the first `units` units.
+  int64_t pieces_in(int64_t units) const { return std::min(units * per_unit, count()); }
+  void copy(int64_t i) const;
 };
 
 // One owner of work at a time.
 class CopyTeam {
  public:
-  static constexpr int64_t kMostSlots = 64;
+  // Pieces that may be allowed and not looked at yet.
+  static constexpr int64_t kMostPieces = 128;
 
   // Threads are started at the first work; `helpers` < 0 leaves their number to the machine.
   explicit CopyTeam(int helpers = -1) : wanted_(helpers) {}
@@ -70,7 +76,7 @@ class CopyTeam {
   // comes again, so a thread that was away cannot take a piece of another round.
   std::atomic<uint64_t> next_{0}, limit_{0};
   std::atomic<int64_t> completed_{0};
-  std::atomic<uint64_t> done_[kMostSlots] = {};
+  std::atomic<uint64_t> done_[kMostPieces] = {};
   std::atomic<bool> open_{false}, stop_{false};
   std::atomic<int> asleep_{0};
   uint64_t round_ = 0;

@@ -19,8 +19,9 @@ Status run_group_on(Device& d, CUstream stream, const GroupProgram& g) {
   if (num_bodies(g) > 1 && makes_too_many_kernels() && !find_kernel(key))
     return fail(Code::kUnsupported, "the program's structures do not repeat");
   const Kernel* k = nullptr;
-  TS_TRY(get_kernel(d, key, kGroupEntry, g.instrs[0].body ? g.instrs[0].body->name : "convert", &k,
-                    [&] { return group_text(g, plan); }));
+  TS_TRY(get_kernel(
+      d, key, kGroupEntry, g.instrs[0].body ? g.instrs[0].body->name : "convert", &k,
+      [&] { return group_text(g, plan); }, effort_of(plan)));
   Grid grid{std::min<int64_t>(group_blocks(g, plan), INT32_MAX),
             plan.mode == GroupMode::kTile ? kTileThreads : kGroupThreads};
   return launch(d, stream, *k, grid, words, "launching a pointwise kernel");

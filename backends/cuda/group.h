@@ -1,8 +1,14 @@
 // Running a group of pointwise operators.
 #pragma once
+#include "codegen.h"
+#include "compile.h"
 #include "context.h"
 
 namespace tessera::cuda {
+
+inline Effort effort_of(const GroupPlan& plan) {
+  return plan.mode == GroupMode::kLinear ? Effort::kQuick : Effort::kFull;
+}
 
 Status run_group_on(Device& d, CUstream stream, const GroupProgram& g);
 // Independent ones: those of one structure in one launch.

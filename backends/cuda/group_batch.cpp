@@ -22,9 +22,10 @@ bool less(const Hash128& a, const Hash128& b) { return a.hi != b.hi ? a.hi < b.h
 Status run_batches(Device& d, CUstream stream, const Entry* first, const Entry* last) {
   const GroupProgram& g = *first->program;
   const Kernel* k = nullptr;
-  TS_TRY(get_kernel(d, group_key(g, first->plan, static_cast<uint64_t>(d.ordinal), true),
-                    kGroupEntry, g.instrs[0].body ? g.instrs[0].body->name : "convert", &k,
-                    [&] { return group_text(g, first->plan, true); }));
+  TS_TRY(get_kernel(
+      d, group_key(g, first->plan, static_cast<uint64_t>(d.ordinal), true), kGroupEntry,
+      g.instrs[0].body ? g.instrs[0].body->name : "convert", &k,
+      [&] { return group_text(g, first->plan, true); }, effort_of(first->plan)));
   while (first != last) {
     uint64_t words[kMaxParamWords], params[kMaxParamWords];
     int used = kBatchHead;

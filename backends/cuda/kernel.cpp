@@ -60,7 +60,7 @@ const Kernel* find_kernel(const Hash128& key) {
 }
 
 Status build_kernel(Device& d, const Hash128& key, const std::string& text, const char* entry,
-                    const char* what, const Kernel** out) {
+                    const char* what, const Kernel** out, Effort effort) {
   Table& t = table();
   std::lock_guard building(t.building);
   if ((*out = look_up(key))) return ok();
@@ -69,7 +69,7 @@ Status build_kernel(Device& d, const Hash128& key, const std::string& text, cons
   count_compilations(nullptr, &cached_before);
   std::vector<char> image;
   std::string error;
-  if (!compile_text(text, d.arch, &image, &error))
+  if (!compile_text(text, d.arch, &image, &error, effort))
     return fail(Code::kFailed, "%s: %s", what, error.c_str());
   const DriverApi& cu = driver();
   CUmodule module;

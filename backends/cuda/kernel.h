@@ -14,16 +14,16 @@ struct Kernel {
 // Null when it has not been built.
 const Kernel* find_kernel(const Hash128& key);
 Status build_kernel(Device& d, const Hash128& key, const std::string& text, const char* entry,
-                    const char* what, const Kernel** out);
+                    const char* what, const Kernel** out, Effort effort);
 
 // `make` returns the text; it is called only when the kernel is not there.
 template <class Make>
 Status get_kernel(Device& d, const Hash128& key, const char* entry, const char* what,
-                  const Kernel** out, Make make) {
+                  const Kernel** out, Make make, Effort effort = Effort::kFull) {
   *out = find_kernel(key);
   if (*out) [[likely]]
     return ok();
-  return build_kernel(d, key, make(), entry, what, out);
+  return build_kernel(d, key, make(), entry, what, out, effort);
 }
 
 // Has the program had so many kernels made, for so few launches, that its structures seem never to

@@ -85,8 +85,10 @@ Status run(Device& d, CUstream stream, const KernelArgs& args, bool log,
       return fail(Code::kUnsupported, "%s(): too much joins it", name);
   }
   const Kernel* k = nullptr;
-  TS_TRY(get_kernel(d, h.finish(), "softmax", name, &k,
-                    [&] { return joins ? softmax_text(s, joins->text(s.vec)) : softmax_text(s); }));
+  TS_TRY(get_kernel(
+      d, h.finish(), "softmax", name, &k,
+      [&] { return joins ? softmax_text(s, joins->text(s.vec)) : softmax_text(s); },
+      Effort::kQuick));
   Grid grid{fill_blocks(d, rows), 256};
   if (!s.columns) {
     int per_block = s.threads == 32 ? 8 : 1;

@@ -10,12 +10,13 @@ namespace tessera::cuda {
 struct Bay {
   char* memory = nullptr;
   CUevent done = nullptr;
-  bool busy = false;  // a copy to or from it may be under way
+  bool busy = false;    // a copy to or from it may be under way
+  Bay* covered = this;  // whose event tells when it is not
 };
 
 struct Staging {
-  static constexpr int kBays = 16;
-  static constexpr size_t kBayBytes = size_t{1} << 20;
+  static constexpr int kBays = 12;
+  static constexpr size_t kBayBytes = size_t{2} << 20;
 
   std::mutex mutex;
   Bay bays[kBays];

@@ -29,25 +29,32 @@ struct Bench {
     p.slot_count = kSlots;
     p.first_slot = static_cast<int64_t>(random() % kSlots);
     p.bytes = bytes;
-    p.stride = 64 + random() % (kSlotBytes - 63);
+    p.per_unit = 1 + static_cast<int64_t>(random() % 8);
+    p.piece = 8 + random() % (kSlotBytes / static_cast<size_t>(p.per_unit) - 7);
     p.to_slots = up;
     return p;
   }
-  void to_far(const CopyPieces& p, int64_t i) {
-    std::memcpy(far.data() + static_cast<size_t>(i) * p.stride, p.slot_of(i), p.size_of(i));
+  void to_far(const CopyPieces& p, int64_t unit) {
+    std::memcpy(far.data() + p.offset_of(unit), p.slot_of(unit), p.size_of(unit));
   }
-  void from_far(const CopyPieces& p, int64_t i) {
-    std::memcpy(p.slot_of(i), far.data() + static_cast<size_t>(i) * p.stride, p.size_of(i));
+  void from_far(const CopyPieces& p, int64_t unit) {
+    std::memcpy(p.slot_of(unit), far.data() + p.offset_of(unit), p.size_of(unit));
   }
 };
 
-// Sends up to `most` pieces, then gives up.
+bool is_done(const CopyTeam& team, const CopyPieces& p, int64_t unit) {
+  for (int64_t i = p.pieces_in(unit); i < p.pieces_in(unit + 1); ++i)
+    if (!team.is_done(i)) return false;
+  return true;
+}
+
+// Sends up to `most` units, then gives up.
 void upload(Bench& b, CopyTeam& team, const CopyPieces& p, int64_t most) {
   team.open(p);
   int64_t allowed = 0;
-  for (int64_t sent = 0; sent < p.count() && sent < most;) {
-    while (allowed < p.count() && allowed - sent < kSlots) team.allow(++allowed);
-    if (team.is_done(sent))
+  for (int64_t sent = 0; sent < p.units() && sent < most;) {
+    while (allowed < p.units() && allowed - sent < kSlots) team.allow(p.pieces_in(++allowed));
+    if (is_done(team, p, sent))
       b.to_far(p, sent++);
     else if (team.at_work() || !team.help())
       team.relax();
@@ -58,12 +65,12 @@ void upload(Bench& b, CopyTeam& team, const CopyPieces& p, int64_t most) {
 void download(Bench& b, CopyTeam& team, const CopyPieces& p) {
   team.open(p);
   int64_t asked = 0;
-  for (int64_t taken = 0; taken < p.count();) {
-    while (asked < p.count() && asked - taken < kSlots) {
+  for (int64_t taken = 0; taken < p.units();) {
+    while (asked < p.units() && asked - taken < kSlots) {
       b.from_far(p, asked);
-      team.allow(++asked);
+      team.allow(p.pieces_in(++asked));
     }
-    if (team.is_done(taken))
+    if (is_done(team, p, taken))
       ++taken;
     else if (!team.help())
       team.relax();
@@ -78,7 +85,7 @@ TEST_P(CopyTeamTest, EveryByteArrivesWhoeverTakesThePieces) {
   Bench b;
   for (int round = 0; round < 100; ++round) {
     const CopyPieces up = b.pieces(1 + b.random() % 200000, true);
-    upload(b, team, up, up.count());
+    upload(b, team, up, up.units());
     ASSERT_EQ(b.line, b.far) << "up, round " << round;
     const CopyPieces down = b.pieces(1 + b.random() % 200000, false);
     download(b, team, down);

@@ -240,7 +240,7 @@ def test_other_threads_run_while_memory_is_pinned(accelerator):
         import sys
 
         before_switch = sys.getswitchinterval()
-        sys.setswitchinterval(10)  # only who gives the lock away lets others run
+        sys.setswitchinterval(0.5)  # only who gives the lock away lets others run
         try:
             start = ticks[0]
             torch._C._pin_tensors(batch)
