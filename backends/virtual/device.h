@@ -50,6 +50,9 @@ class Device {
   Status take_failure();
   bool faulted() const { return faulted_.load(std::memory_order_relaxed); }
 
+  // Tells who looks from outside how much of it is used.
+  void show_memory();
+
  private:
   struct Region {
     size_t bytes;

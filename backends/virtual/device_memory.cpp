@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 
 #include "device.h"
+#include "shown.h"
 #include "state.h"
 
 namespace tessera::vgpu {
@@ -39,6 +40,7 @@ Status Device::allocate(size_t bytes, void** out) {
     return fail(Code::kOutOfMemory, "the host has no memory left for the virtual GPU");
   }
   if (size >= kHugePage) madvise(host, size, MADV_HUGEPAGE);
+  show_memory();
   std::lock_guard lock(memory_mutex_);
   regions_[address] = {size, host};
   *out = address;
@@ -61,7 +63,16 @@ Status Device::deallocate(void* p) {
   if (region.host != p) munmap(p, region.bytes);
   munmap(region.host, region.bytes);
   used_.fetch_sub(static_cast<int64_t>(region.bytes));
+  show_memory();
   return {};
+}
+
+void Device::show_memory() {
+  Shown::Device& d = shown(index_);
+  d.total.store(total(), std::memory_order_relaxed);
+  d.used.store(used(), std::memory_order_relaxed);
+  std::atomic<int32_t>& count = shown().count;
+  if (count.load(std::memory_order_relaxed) <= index_) count.store(index_ + 1);
 }
 
 void* Device::bytes_at(void* p) {

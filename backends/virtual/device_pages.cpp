@@ -78,6 +78,7 @@ Status Device::create_pages(size_t bytes, PageHandle* out) {
     *out = next_page_;
     next_page_ += bytes;
   }
+  show_memory();
   return {};
 }
 
@@ -87,6 +88,7 @@ Status Device::destroy_pages(PageHandle pages, size_t bytes) {
             static_cast<off_t>(bytes));
   idle_pages_.emplace(bytes, pages);
   used_.fetch_sub(static_cast<int64_t>(bytes));
+  show_memory();
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include "capture.h"
 #include "device.h"
+#include "shown.h"
 
 namespace tessera::vgpu {
 
@@ -92,13 +93,21 @@ void Stream::work() {
   uint64_t done = 0;
   Task* list = nullptr;
   auto ready = [&] { return submitted_.load() != done || closed_.load() || stopping.load(); };
+  const int device = device_.index();
+  bool working = false;
   while (!stopping.load()) {
     if (!list) {
+      if (working && !ready()) {
+        end_work(device);
+        working = false;
+      }
       work_.wait(ready);
       list = take_all();
       if (!list && closed_.load()) break;
       continue;
     }
+    if (!working) begin_work(device);
+    working = true;
     Task* task = list;
     list = task->next;
     Status status = task->run(task, *this);
@@ -107,6 +116,7 @@ void Stream::work() {
     completed_.store(++done);
     progress_.notify();
   }
+  if (working) end_work(device);
   while (list) {
     Task* next = list->next;
     list->destroy(list);

@@ -1,4 +1,5 @@
 // The table of the virtual GPU, and the functions that are not about events, copies or launches.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include "copies.h"
 #include "events.h"
 #include "launches.h"
+#include "shown.h"
 #include "state.h"
 #include "visible.h"
 
@@ -136,19 +138,15 @@ Status device_synchronize(int device) {
   });
 }
 
-// Busy while some stream has work: sampled over a hundredth of a second, as there is no counter.
+// Busy while some worker has a task, over the next hundredth of a second.
 Status monitor(int device, DeviceMonitor* out) {
   return on_device(device, [&](Device& d) -> Status {
     *out = {-1, -1, -1, -1, -1, -1, -1, -1};
-    int busy = 0;
-    constexpr int kSamples = 20;
-    for (int i = 0; i < kSamples; ++i) {
-      bool works = false;
-      for (const auto& s : d.streams()) works |= !s->reached(s->submitted());
-      busy += works;
-      std::this_thread::sleep_for(std::chrono::microseconds(500));
-    }
-    out->busy_percent = busy * 100 / kSamples;
+    const Shown::Device& seen = shown(d.index());
+    const int64_t begin = monotonic_ns(), before = busy_ns(seen, begin);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const int64_t end = monotonic_ns(), spent = busy_ns(seen, end) - before;
+    out->busy_percent = static_cast<int>(std::clamp<int64_t>(spent * 100 / (end - begin), 0, 100));
     return {};
   });
 }

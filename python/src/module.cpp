@@ -85,6 +85,7 @@ void fill(nb::module_& m) {
   if (PyModule_AddFunctions(module, functions) < 0) throw PythonError{};
   bind_generator(m);
   bind_cuda(m);
+  bind_watch(m);
   bind_graphs(m);
   bind_pin(m);
   bind_fuse(m);

@@ -5,6 +5,7 @@
 namespace tessera::python {
 
 void bind_cuda(nanobind::module_& m);
+void bind_watch(nanobind::module_& m);
 void bind_graphs(nanobind::module_& m);
 void bind_pin(nanobind::module_& m);
 void bind_fuse(nanobind::module_& m);

@@ -1,11 +1,13 @@
 """The command `tessera`: runs programs written for PyTorch, lists what they need that is missing,
-says what it found here, and shows where device memory went.
+says what it found here, and shows where device memory and time went.
 
-tessera run [--virtual-gpu SPEC] script.py args...
-tessera run [--virtual-gpu SPEC] -m module args...
-tessera run [--virtual-gpu SPEC] -c code args...
+tessera run [--virtual-gpu SPEC] [--report] script.py args...
+tessera run [--virtual-gpu SPEC] [--report] -m module args...
+tessera run [--virtual-gpu SPEC] [--report] -c code args...
 tessera check script.py ...
-tessera doctor
+tessera doctor [--quick]
+tessera top [--once] [--interval SECONDS]
+tessera bench transfer|amp|cpu-vs-gpu [--quick] [-o plot.svg]
 tessera memory snapshot.pickle [-o page.html] [--device N] [--open]
 """
 
@@ -46,8 +48,12 @@ def _run_script(path):
 
 def run(args):
     """`tessera run`: makes `import torch` mean Tessera, and runs the program."""
+    wants_report = False
     while args and args[0].startswith("--"):
         option, _, value = args.pop(0).partition("=")
+        if option == "--report":
+            wants_report = True
+            continue
         if option != "--virtual-gpu":
             return _usage(f"unknown option {option}")
         if not value:
@@ -58,6 +64,10 @@ def run(args):
     if not args:
         return _usage("no program was named")
 
+    if wants_report:
+        from tessera import _report
+
+        _report.begin()
     from tessera import _alias
 
     _alias.install()
@@ -86,22 +96,24 @@ def run(args):
     return 0
 
 
+# Each has a function main, of the arguments.
+_COMMANDS = {
+    "bench": "tessera._bench",
+    "check": "tessera.check",
+    "doctor": "tessera.doctor",
+    "memory": "tessera.cuda._memory_view",
+    "top": "tessera._top",
+}
+
+
 def main():
     args = sys.argv[1:]
     if not args or args[0] in ("-h", "--help"):
         return _usage()
-    if args[0] == "doctor":
-        from tessera.doctor import main as doctor
+    if args[0] in _COMMANDS:
+        import importlib
 
-        return doctor()
-    if args[0] == "check":
-        from tessera.check import main as check
-
-        return check(args[1:])
-    if args[0] == "memory":
-        from tessera.cuda._memory_view import main as memory
-
-        return memory(args[1:])
+        return importlib.import_module(_COMMANDS[args[0]]).main(args[1:])
     if args[0] != "run":
         return _usage(f"unknown command {args[0]}")
     return run(args[1:])

@@ -1,7 +1,12 @@
 """torch.Stream and torch.Event: of whatever accelerator is there; torch.cuda has kinds of them."""
 
 from . import _C
-from .cuda._device import index_of
+
+
+def index_of(device):
+    from .cuda._device import index_of  # cuda's kinds of them come from here
+
+    return index_of(device)
 
 
 def _current(device):

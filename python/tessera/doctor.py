@@ -75,7 +75,36 @@ def _libraries():
         yield "", 'all of them: pip install "tessera[cuda]" (cuda12 for GPUs before compute 7.5)'
 
 
-def report():
+def _driver():
+    """NVIDIA's driver and its GPUs, by NVML: also where CUDA cannot use them."""
+    from . import _C
+
+    gpus, driver = _C._gpus("cuda")
+    if not gpus:
+        yield "NVIDIA driver", f"none: {driver['why']}"
+        yield (
+            "",
+            "an NVIDIA GPU needs its driver: the distribution's package, or nvidia.com/drivers",
+        )
+        return
+    yield "NVIDIA driver", f"{driver['driver']}, for CUDA up to {driver['cuda']}"
+    for index, gpu in enumerate(gpus):
+        used = f"{_gib(gpu['memory_used'])} used of {_gib(gpu['memory_total'])}"
+        others = len(gpu["processes"])
+        busy = f", {others} process{'es' if others != 1 else ''} on it" if others else ""
+        yield f"  GPU {index}", f"{gpu['name']}, {gpu['bus']}, {used}{busy}"
+
+
+def _measured(torch):
+    """A tenth of a second each: what copies, products and transfers reach here."""
+    from .utils.benchmark import quick
+
+    yield "measured", "medians of short runs; `tessera bench` measures with care"
+    for name, line in quick.lines():
+        yield f"  {name}" if name else "", line
+
+
+def report(measure=True):
     """Pairs of a name and what was found."""
     import tessera as torch
 
@@ -91,15 +120,18 @@ def report():
     yield "cpu backend", torch._C._backend_file("cpu")
     for line in torch._C._about_backend("cpu").splitlines():
         yield tuple(line.split(": ", 1))
+    yield from _driver()
     yield from _accelerator(torch)
     yield "virtual GPU", os.environ.get("TESSERA_VIRTUAL_GPU") or "off (TESSERA_VIRTUAL_GPU)"
     yield from _libraries()
     yield "deferral", f"{torch.fuse.mode()} (TESSERA_FUSE=0, 1 or check)"
     cache = _cache_folder()
     yield "kernel cache", f"{cache}, {_size(cache)}"
+    if measure:
+        yield from _measured(torch)
 
 
-def main():
-    for name, found in report():
-        print(f"{name + ':' if name else '':<17}{found}")
+def main(args=()):
+    for name, found in report(measure="--quick" not in args):
+        print(f"{name + ':' if name else '':<17}{found}", flush=True)
     return 0

@@ -10,12 +10,12 @@ from tessera import _cuda_libs
 from tessera.doctor import _architecture
 
 
-def doctor(**variables):
+def doctor(*options, **variables):
     env = {k: v for k, v in os.environ.items() if not k.startswith("TESSERA_") and k != "DEVICE"}
     if "TESSERA_VIRTUAL_GPU" not in variables:
         env["CUDA_VISIBLE_DEVICES"] = ""
     run = subprocess.run(
-        [sys.executable, "-m", "tessera", "doctor"],
+        [sys.executable, "-m", "tessera", "doctor", *(options or ["--quick"])],
         env={**env, **variables},
         capture_output=True,
         text=True,
@@ -92,3 +92,19 @@ def test_wheels_of_cuda_are_found(tmp_path, monkeypatch):
     _cuda_libs.find()
     _cuda_libs.find()
     assert os.environ["TESSERA_CUDA_LIBS"] == f"/first:{lib}"
+
+
+def test_what_is_measured():
+    text = doctor("--", TESSERA_VIRTUAL_GPU="1x1GiB").splitlines()
+    start = next(i for i, line in enumerate(text) if line.startswith("measured:"))
+    cpu, gpu, transfer = text[start + 1 :]
+    assert cpu.startswith("  cpu:") and "GFLOP/s" in cpu
+    rate = float(cpu.partition("copy ")[2].partition(" GB/s")[0])
+    assert 0.1 < rate < 1000  # each copy was done
+    assert gpu.startswith("  cuda:0:") and "copy " in gpu
+    assert "pinned" in transfer and "pageable" in transfer and transfer.endswith("GB/s")
+
+
+def test_the_driver_and_its_fix():
+    line = next(line for line in doctor().splitlines() if line.startswith("NVIDIA driver:"))
+    assert "none: " in line or "for CUDA up to" in line

@@ -32,9 +32,10 @@ case $block in
     source ~/venv-cuda/bin/activate ;;
   *_working.sh)
     # The document's loop, working beside: with deferral its results, which nobody reads, are not made.
-    TESSERA_FUSE=0 tessera run "$here/frame.py" 000_05_crunch.py --forever >/dev/null 2>&1 &
+    TESSERA_FUSE=0 PYTHONPATH=$TESSERA_PACKAGES "$TESSERA_PYTHON" -m tessera run \
+      "$here/frame.py" 000_05_crunch.py --forever >/dev/null 2>&1 &
     worker=$!
-    trap 'kill $worker' EXIT
+    trap 'kill $worker 2>/dev/null || true' EXIT
     "$TESSERA_PYTHON" -c "import time; time.sleep(${SEEDS_WARM_UP:-3})" ;;
 esac
 if grep -q '> nvidia-smi$' "$here/blocks/$block"; then

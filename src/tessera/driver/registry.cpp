@@ -11,6 +11,8 @@
 #include "tessera/driver/about.h"
 #include "tessera/driver/backend.h"
 #include "tessera/driver/cpu.h"
+#include "tessera/driver/gpus.h"
+#include "tessera/driver/watch.h"
 
 namespace tessera {
 
@@ -25,6 +27,7 @@ struct Entry {
   const Backend* backend = nullptr;
   std::string why;  // of a library that did not load: tried once, remembered
   const char* (*about)() = nullptr;
+  GpusEntry gpus = nullptr;
 };
 
 struct Registry {
@@ -96,8 +99,10 @@ const Entry& find_entry(const char* name) {
   if (const Entry* registered_itself = look_up(r, name)) return *registered_itself;
   Entry& entry = r.entries.emplace_front(Entry{name, backend, std::move(why)});
   if (std::string file = file_of(backend); !file.empty())
-    if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD))
+    if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD)) {
       entry.about = reinterpret_cast<const char* (*)()>(dlsym(library, kBackendAboutName));
+      entry.gpus = reinterpret_cast<GpusEntry>(dlsym(library, kGpusEntryName));
+    }
   return entry;
 }
 
@@ -113,7 +118,8 @@ Choice choose_accelerator() {
     return {nullptr, cat("Tessera was built or installed without its ", entry.name,
                          " backend: ", entry.why)};
   const char* why = nullptr;
-  if (entry.backend->device_count(&why) > 0) return {entry.backend, ""};
+  if (entry.backend->device_count(&why) > 0)
+    return {detail::watched_accelerator(entry.backend), ""};
   return {nullptr, why ? why : cat("the ", entry.name, " backend has no devices")};
 }
 
@@ -134,6 +140,18 @@ std::string about_backend(const char* name) {
   return entry.about ? entry.about() : "";
 }
 
+std::vector<GpuState> list_gpus(const char* backend, GpuDriver* driver) {
+  *driver = {};
+  const Entry& entry = find_entry(backend);
+  if (!entry.gpus) {
+    std::strncpy(driver->why, entry.why.c_str(), sizeof driver->why - 1);
+    return {};
+  }
+  std::vector<GpuState> gpus(64);
+  gpus.resize(static_cast<size_t>(entry.gpus(gpus.data(), 64, driver)));
+  return gpus;
+}
+
 std::string backend_file(const char* name) { return file_of(find_entry(name).backend); }
 
 const Backend* accelerator(const char** why) {
@@ -149,8 +167,9 @@ const Backend* cpu_backend() {
     return table;
   const Entry& entry = find_entry("cpu");
   TS_CHECK(entry.backend, "Tessera's CPU backend cannot be loaded: ", entry.why);
-  detail::cpu_table.store(entry.backend, std::memory_order_release);
-  return entry.backend;
+  static const Backend* chosen = detail::watched_cpu(entry.backend);
+  detail::cpu_table.store(chosen, std::memory_order_release);
+  return chosen;
 }
 
 }  // namespace tessera
