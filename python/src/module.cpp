@@ -97,6 +97,7 @@ void fill(nb::module_& m) {
   add_default_device(module);
   bind_printing(m);
   bind_distributed(m);
+  bind_parallel(m);
 }
 
 }  // namespace

@@ -15,5 +15,6 @@ void bind_threads(nanobind::module_& m);
 void bind_hooks(nanobind::module_& m);
 void bind_printing(nanobind::module_& m);
 void bind_distributed(nanobind::module_& m);
+void bind_parallel(nanobind::module_& m);
 
 }  // namespace tessera::python

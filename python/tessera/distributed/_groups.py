@@ -387,3 +387,13 @@ ProcessGroup.__repr__ = lambda self: (
     f"<torch.distributed.ProcessGroup {self.group_name!r}: rank {self.rank()} of {self.size()}, "
     f"{self.name()}>"
 )
+
+
+def _future_of(work):
+    """A future of the tensors that the collective fills."""
+    from ..futures import WorkFuture
+
+    return WorkFuture(work)
+
+
+Work.get_future = _future_of

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "tessera/autograd/callbacks.h"
 #include "tessera/autograd/node.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/gen/binary.h"
@@ -199,6 +200,25 @@ class Engine {
   std::priority_queue<Task> ready_;
 };
 
+// Of the outermost backward of this thread; null outside of one.
+thread_local std::vector<std::function<void()>>* t_at_end = nullptr;
+
+// Runs a backward, and what is to be done at its end.
+template <class F>
+void with_callbacks(F&& backward) {
+  if (t_at_end) return backward();
+  std::vector<std::function<void()>> calls;
+  t_at_end = &calls;
+  struct Reset {
+    ~Reset() { t_at_end = nullptr; }
+  } reset;
+  backward();
+  for (size_t i = 0; i < calls.size(); ++i) {  // one may add another
+    auto call = std::move(calls[i]);
+    call();
+  }
+}
+
 thread_local bool t_retained = false;
 // Backwards nest: a checkpoint's runs inside another.
 struct RetainedScope {
@@ -208,6 +228,13 @@ struct RetainedScope {
 };
 
 }  // namespace
+
+bool in_backward() { return t_at_end != nullptr; }
+
+void at_end_of_backward(std::function<void()> call) {
+  TS_CHECK(t_at_end, "there is no backward under way whose end could be waited for");
+  t_at_end->push_back(std::move(call));
+}
 
 Grads run_backward(std::span<const TensorBase> roots, std::span<const TensorBase> root_grads,
                    bool retain_graph, bool create_graph, std::span<const TensorBase> inputs,
@@ -234,7 +261,7 @@ Grads run_backward(std::span<const TensorBase> roots, std::span<const TensorBase
   Engine engine(retain_graph, inputs);
   engine.count(edges);
   for (size_t i = 0; i < edges.size(); ++i) engine.deliver(edges[i], std::move(start[i]));
-  engine.run(edges);
+  with_callbacks([&] { engine.run(edges); });
   if (inputs.empty()) return {};
   Grads out = engine.take_captured();
   for (size_t i = 0; i < out.size(); ++i)

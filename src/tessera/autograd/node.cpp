@@ -1,6 +1,7 @@
 #include "tessera/autograd/node.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "tessera/gen/binary.h"
 #include "tessera/gen/copy.h"
@@ -248,6 +249,8 @@ Grads OpNode::apply(Grads&& grads) {
 
 // One node a leaf, as long as some graph leads to it.
 AccumulateGrad::AccumulateGrad(const TensorBase& leaf) : leaf_(leaf) {
+  // As soon as its gradient is there, however long ago another graph made it.
+  sequence = std::numeric_limits<uint64_t>::max();
   Meta& m = meta_of(leaf_);
   m.accumulator = this;
   hooks = m.leaf_hooks;

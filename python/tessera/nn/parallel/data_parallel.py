@@ -3,6 +3,8 @@
 import tessera as torch
 
 from ..modules.module import Module
+from .parallel_apply import parallel_apply
+from .replicate import replicate
 from .scatter_gather import gather, scatter_kwargs
 
 
@@ -13,10 +15,10 @@ def _device_ids(device_ids):
 
 
 class DataParallel(Module):
-    """Each device computes a part of the batch, with copies of the parameters.
+    """Each device computes a part of the batch, in a thread, with a replica of the module.
 
-    Gradients flow back through the copies to the parameters, which are on the first device. What
-    the copies on other devices write into their buffers is lost.
+    Gradients flow back through the replicas to the parameters, which are on the first device. What
+    replicas on other devices write into their buffers is lost.
     """
 
     def __init__(self, module, device_ids=None, output_device=None, dim=0):
@@ -24,6 +26,13 @@ class DataParallel(Module):
         self.dim = dim
         self.module = module
         self.device_ids = _device_ids(device_ids)
+        count = torch.cuda.device_count() if self.device_ids else 0
+        wrong = [d for d in self.device_ids if not 0 <= d < count]
+        if wrong:
+            raise AssertionError(
+                f"Invalid device id: DataParallel was given cuda:{wrong[0]}, and there are "
+                f"{count} devices"
+            )
         first = self.device_ids[0] if self.device_ids else None
         self.output_device = first if output_device is None else output_device
         self.src_device_obj = torch.device("cuda", first) if self.device_ids else None
@@ -40,28 +49,29 @@ class DataParallel(Module):
                     f"{self.src_device_obj} (device_ids[0]) but found one of them on device: "
                     f"{tensor.device}"
                 )
-        inputs, kwargs = scatter_kwargs(inputs, kwargs, self.device_ids, self.dim)
+        inputs, kwargs = self.scatter(inputs, kwargs, self.device_ids)
         if not inputs:
             inputs, kwargs = ((),), ({},)
         if len(inputs) == 1:
-            return self.module(*inputs[0], **kwargs[0])
-        outputs = [
-            self._on_device(device, args, named)
-            for device, args, named in zip(self.device_ids, inputs, kwargs)
-        ]
-        return gather(outputs, self.output_device, self.dim)
+            output = self.module(*inputs[0], **kwargs[0])
+            if self.output_device == self.device_ids[0]:
+                return output
+            return self.gather([output], self.output_device)
+        replicas = self.replicate(self.module, self.device_ids[: len(inputs)])
+        outputs = self.parallel_apply(replicas, inputs, kwargs)
+        return self.gather(outputs, self.output_device)
 
-    def _on_device(self, device, args, kwargs):
-        """Devices work at the same time: calls only queue what they have to do."""
-        if device == self.device_ids[0]:
-            return self.module(*args, **kwargs)
-        from ..utils.stateless import functional_call
+    def replicate(self, module, device_ids):
+        return replicate(module, device_ids, not torch.is_grad_enabled())
 
-        place = torch.device("cuda", device)
-        copies = {name: p.to(place) for name, p in self.module.named_parameters()}
-        copies.update((name, b.to(place)) for name, b in self.module.named_buffers())
-        with torch.cuda.device(device):
-            return functional_call(self.module, copies, args, kwargs)
+    def scatter(self, inputs, kwargs, device_ids):
+        return scatter_kwargs(inputs, kwargs, device_ids, self.dim)
+
+    def parallel_apply(self, replicas, inputs, kwargs):
+        return parallel_apply(replicas, inputs, kwargs, self.device_ids[: len(replicas)])
+
+    def gather(self, outputs, output_device):
+        return gather(outputs, output_device, self.dim)
 
 
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
