@@ -25,6 +25,7 @@ from . import (
     fft,
     func,
     fuse,
+    futures,
     hub,
     jit,
     linalg,

@@ -145,7 +145,7 @@ def test_each_replica_has_a_thread_and_the_callers_modes(two):
     class Look(nn.Module):
         def forward(self, x):
             seen[x.device.index] = (
-                threading.get_ident(),
+                threading.current_thread(),
                 torch.cuda.current_device(),
                 torch.is_grad_enabled(),
                 (x @ x.T).dtype,
