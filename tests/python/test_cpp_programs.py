@@ -66,6 +66,15 @@ def test_gpu_tour():
     assert "'input' of shape [32, 100] is on cpu" in error
 
 
+def test_benchmark_timer():
+    lines = run("benchmark_timer", "1x2GiB", "0.01")
+    assert lines[:2] == ["matmul: 64 x 64", "cpu"] and " measurement" in "\n".join(lines[:6])
+    heads = [line for line in lines if line.startswith("[")]
+    assert " matmul " in heads[0] and " relu(a + b) * a " in heads[1]
+    assert sum("|  cpu" in line and "cuda:0" in line for line in lines) == 2
+    assert lines[-1].startswith("Times are in ")
+
+
 def test_every_program_is_there():
     for program in PROGRAMS:
         assert (SOURCES / f"{cpp_name(program)}.cpp").exists(), program
