@@ -157,6 +157,8 @@ void bind_groups(nb::module_& m) {
                        uint32_t tag) { return g.send(tensor(t), to, tag); })
       .def("_recv", [](ProcessGroup& g, nb::handle t, int from,
                        uint32_t tag) { return g.receive(tensor(t), from, tag); })
+      .def("_begin_batch", [](ProcessGroup& g) { g.begin_batch(DeviceType::kCUDA); })
+      .def("_end_batch", [](ProcessGroup& g) { g.end_batch(DeviceType::kCUDA); })
       .def("_barrier", [](ProcessGroup& g, bool cuda) {
         return g.barrier(cuda ? DeviceType::kCUDA : DeviceType::kCPU);
       });
@@ -195,6 +197,11 @@ void bind_distributed(nb::module_& m) {
                               const std::string& name) {
     return dist::new_group(std::move(ranks),
                            {.backend = backend, .timeout = seconds(timeout), .name = name});
+  });
+  m.def("_dist_rendezvous", [](const std::string& method, int rank, int size, double timeout) {
+    dist::Rendezvous r = dist::rendezvous(
+        {.init_method = method, .rank = rank, .world_size = size, .timeout = seconds(timeout)});
+    return nb::make_tuple(r.store, r.rank, r.world_size);
   });
   m.def("_dist_environment", &dist::launch_environment);
   m.def("_dist_has_backend", [](const std::string& name) {

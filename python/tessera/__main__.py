@@ -4,6 +4,7 @@ says what it found here, and shows where device memory and time went.
 tessera run [--virtual-gpu SPEC] [--report] script.py args...
 tessera run [--virtual-gpu SPEC] [--report] -m module args...
 tessera run [--virtual-gpu SPEC] [--report] -c code args...
+tessera run --nproc N [--virtual-gpu SPEC] [--report] script.py args...
 tessera check script.py ...
 tessera doctor [--quick]
 tessera top [--once] [--interval SECONDS]
@@ -46,10 +47,33 @@ def _run_script(path):
     _run_code(code, path)
 
 
+# Options that ask for several processes.
+_SEVERAL = ("--nproc", "--nproc-per-node", "--nnodes", "--standalone")
+
+
+def _take_place():
+    """Under mpirun or srun: torchrun's variables, which programs read, from theirs; under our own
+    launcher: what ends this process is noted."""
+    launched = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_STEP_ID")
+    if "RANK" not in os.environ and any(name in os.environ for name in launched):
+        from tessera import _C
+
+        for name, value in _C._dist_environment().items():
+            os.environ.setdefault(name, value)
+    if "TESSERA_RUN_NOTES" in os.environ:
+        from tessera.distributed.run import note_errors
+
+        note_errors()
+
+
 def run(args):
     """`tessera run`: makes `import torch` mean Tessera, and runs the program."""
     wants_report = False
     while args and args[0].startswith("--"):
+        if args[0].partition("=")[0].replace("_", "-") in _SEVERAL:
+            from tessera.distributed.run import main as run_several
+
+            return run_several(["--report"] * wants_report + args)
         option, _, value = args.pop(0).partition("=")
         if option == "--report":
             wants_report = True
@@ -70,6 +94,7 @@ def run(args):
         _report.begin()
     from tessera import _alias
 
+    _take_place()
     _alias.install()
     _alias.install_for_children()
     if args[0] in ("-m", "-c"):

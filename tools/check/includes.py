@@ -21,6 +21,7 @@ BACKENDS_MAY = (
     "tessera/gen/",
     "tessera/tensor/rng.h",
     # What libraries between processes offer, and the loops of their reductions.
+    "tessera/distributed/device_engine.h",
     "tessera/distributed/engine.h",
     "tessera/distributed/reduce.h",
 )

@@ -12,5 +12,6 @@ from ._groups import Backend, GroupMember, ProcessGroup, ReduceOp, group, reduce
 from ._objects import *
 from ._stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 from .constants import default_pg_timeout
+from .rendezvous import register_rendezvous_handler, rendezvous
 
 __getattr__ = module_getattr(__name__)

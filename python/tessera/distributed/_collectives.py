@@ -286,10 +286,15 @@ def batch_isend_irecv(p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to be of type P2POp.")
     if any(p.group is not p2p_op_list[0].group for p in p2p_op_list):
         raise ValueError("All ops need to use the same group.")
-    works = []
+    group, works = p2p_op_list[0].group, []
+    on_gpu = all(p.tensor.is_cuda for p in p2p_op_list)
+    if on_gpu:
+        group._begin_batch()
     for p in p2p_op_list:
         peer = {"group_dst" if p.op is isend else "group_src": p.group_peer}
         works.append(p.op(p.tensor, group=p.group, tag=p.tag, **peer))
+    if on_gpu:
+        group._end_batch()
     return works
 
 

@@ -73,6 +73,9 @@ struct EngineTable {
 using EngineEntry = const EngineTable* (*)();
 inline constexpr const char* kEngineEntryName = "tessera_engine_v1";
 
+// For a group of one process: needs no library.
+std::unique_ptr<Engine> make_self_engine();
+
 // By name ("gloo", "mpi"); null if it is not there, with the reason.
 const EngineTable* find_engine(const std::string& name, std::string* why = nullptr);
 

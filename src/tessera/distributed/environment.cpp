@@ -35,8 +35,13 @@ std::map<std::string, std::string> launch_environment() {
   auto put = [&](const char* name, std::string value) {
     if (!value.empty()) out[name] = std::move(value);
   };
-  put("RANK", first_set({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}));
-  put("WORLD_SIZE", first_set({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}));
+  // In a shell of Slurm's some of its variables are set too; srun alone sets this one.
+  const bool srun = std::getenv("SLURM_STEP_ID") != nullptr;
+  put("RANK", first_set({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}));
+  put("WORLD_SIZE", first_set({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}));
+  if (srun && out["RANK"].empty()) put("RANK", first_set({"SLURM_PROCID"}));
+  if (srun && out["WORLD_SIZE"].empty())
+    put("WORLD_SIZE", first_set({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}));
   put("LOCAL_RANK",
       first_set({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}));
   put("LOCAL_WORLD_SIZE", first_set({"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",

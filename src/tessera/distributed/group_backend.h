@@ -53,11 +53,16 @@ class GroupBackend {
   virtual ~GroupBackend() = default;
   virtual const char* name() const = 0;
   virtual WorkPtr run(Request request) = 0;
+  // Messages between the two go out together.
+  virtual void begin_batch() {}
+  virtual void end_batch() {}
   // Fails everything that is under way; from any thread, and nothing starts after it.
   virtual void abort(std::exception_ptr error) = 0;
   // The call that is under way, if it is one that a rank which got no further than collective
   // `upto` cannot have taken part in; null if there is none.
   virtual std::shared_ptr<const Request> oldest_after(int64_t upto) = 0;
+  // The number of the oldest collective that is not done; 0 where all are.
+  virtual int64_t oldest_collective() = 0;
 };
 
 }  // namespace tessera::distributed

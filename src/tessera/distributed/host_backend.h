@@ -18,6 +18,7 @@ class HostBackend final : public GroupBackend {
   WorkPtr run(Request request) override;
   void abort(std::exception_ptr error) override;
   std::shared_ptr<const Request> oldest_after(int64_t upto) override;
+  int64_t oldest_collective() override { return collectives_.oldest(); }
 
  private:
   Lane& lane_for(const Request& request);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "tessera/base/blocking.h"
+#include "tessera/distributed/device_backend.h"
 #include "tessera/distributed/engine.h"
 #include "tessera/distributed/error.h"
 #include "tessera/distributed/host_backend.h"
@@ -42,8 +43,25 @@ std::map<DeviceType, std::string> by_device(const std::string& backends) {
 
 }  // namespace
 
+namespace {
+
+bool is_virtual() {
+  const Backend* b = accelerator();
+  return b && std::string(b->name) == "virtual";
+}
+
+// On the virtual GPU "nccl" is another name for what goes through host memory.
+std::string engine_name(const std::string& asked) {
+  if (asked != "nccl") return asked;
+  return find_engine("gloo") || !find_engine("mpi") ? "gloo" : "mpi";
+}
+
+}  // namespace
+
 bool is_backend_available(const std::string& name, std::string* why) {
-  return find_engine(name, why) != nullptr;
+  if (name != "nccl") return find_engine(name, why) != nullptr;
+  if (is_virtual()) return find_engine(engine_name(name), why) != nullptr;
+  return find_device_engine(why) != nullptr;
 }
 
 std::shared_ptr<Job> Job::start(std::shared_ptr<Store> store, int rank, int size,
@@ -107,30 +125,51 @@ std::string Job::status() const {
   return out;
 }
 
+std::shared_ptr<GroupBackend> Job::make_backend(const std::string& asked, bool optional,
+                                                ProcessGroup& group, std::shared_ptr<Store> place,
+                                                Milliseconds timeout) {
+  std::string why;
+  if (asked == "nccl" && !is_virtual()) {
+    const DeviceEngineTable* table = find_device_engine(&why);
+    if (!table && optional) return nullptr;
+    TS_CHECK(table, "ProcessGroupNCCL is only supported with GPUs and NCCL: ", why);
+    return std::make_shared<DeviceBackend>(group, place, *table);
+  }
+  if (group.size() == 1) return std::make_shared<HostBackend>(asked, group, make_self_engine());
+  const EngineTable* table = find_engine(engine_name(asked), &why);
+  if (!table && optional) return nullptr;
+  TS_CHECK(table, "Distributed package doesn't have ", asked, " built in: ", why);
+  EngineOptions o{.rank = group.rank(),
+                  .size = group.size(),
+                  .ranks = group.ranks(),
+                  .address = address(),
+                  .timeout = timeout};
+  o.place.set = [place](const std::string& k, const std::string& v) { place->set(k, v); };
+  o.place.get = [place](const std::string& k, Milliseconds t) { return place->get(k, t); };
+  return std::make_shared<HostBackend>(asked, group, table->make(o));
+}
+
 std::shared_ptr<ProcessGroup> Job::new_group(std::vector<int> ranks, const std::string& backends,
                                              const std::string& name, Milliseconds timeout) {
   auto at = std::find(ranks.begin(), ranks.end(), rank_);
   if (at == ranks.end()) return nullptr;
   BlockingScope others_go_on;
   const int rank = static_cast<int>(at - ranks.begin());
-  const int size = static_cast<int>(ranks.size());
   auto group = std::make_shared<ProcessGroup>(
       shared_from_this(),
       ProcessGroup::Options{.name = name, .ranks = ranks, .rank = rank, .timeout = timeout});
   std::map<std::string, std::shared_ptr<GroupBackend>> made;
-  for (auto& [type, asked] : by_device(backends)) {
+  const auto asked_for = by_device(backends);
+  for (auto& [type, asked] : asked_for) {
+    // By default devices that are not there need nothing.
+    const bool optional = asked_for.size() > 1 && asked == "nccl";
+    if (optional && !accelerator()) continue;
     std::shared_ptr<GroupBackend>& backend = made[asked];
     if (!backend) {
-      std::string why;
-      const EngineTable* table = find_engine(asked == "nccl" ? "gloo" : asked, &why);
-      TS_CHECK(table, "Distributed package doesn't have ", asked, " built in: ", why);
       auto place = std::make_shared<PrefixStore>(cat("tessera/", name, "/", asked), store_);
-      EngineOptions o{
-          .rank = rank, .size = size, .ranks = ranks, .address = address(), .timeout = timeout};
-      o.place.set = [place](const std::string& k, const std::string& v) { place->set(k, v); };
-      o.place.get = [place](const std::string& k, Milliseconds t) { return place->get(k, t); };
-      backend = std::make_shared<HostBackend>(asked, *group, table->make(o));
+      backend = make_backend(asked, optional, *group, place, timeout);
     }
+    if (!backend) continue;
     group->add_backend(type, backend);
   }
   std::lock_guard lock(mutex_);
@@ -146,7 +185,7 @@ void Job::leave() {
   }
   BlockingScope others_go_on;
   std::string where;
-  for (auto& g : groups()) where += cat(g->name(), "=", g->sequence_number(), ";");
+  for (auto& g : groups()) where += cat(g->name(), "=", g->finished(), ";");
   if (monitor_) monitor_->leave(where);
 }
 

@@ -37,6 +37,10 @@ class Job : public std::enable_shared_from_this<Job> {
       : store_(std::move(store)), rank_(rank), size_(size) {}
   std::vector<std::shared_ptr<ProcessGroup>> groups() const;
   std::string status() const;
+  // Null where it is not there and is optional.
+  std::shared_ptr<GroupBackend> make_backend(const std::string& asked, bool optional,
+                                             ProcessGroup& group, std::shared_ptr<Store> place,
+                                             Milliseconds timeout);
   void watch(const std::string& scope, int server_rank, Milliseconds timeout);
 
   std::shared_ptr<Store> store_;
@@ -48,8 +52,8 @@ class Job : public std::enable_shared_from_this<Job> {
   bool left_ = false;
 };
 
-// Where "nccl" is asked for on a device that NCCL does not know (the virtual GPU), and which
-// backends are in this build.
+// Is it in this build, and its library on this machine? On the virtual GPU "nccl" is what goes
+// through host memory.
 bool is_backend_available(const std::string& name, std::string* why = nullptr);
 
 }  // namespace tessera::distributed

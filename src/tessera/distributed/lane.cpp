@@ -37,6 +37,12 @@ std::shared_ptr<const Request> Lane::running(Deadline* since) const {
   return current_.request;
 }
 
+int64_t Lane::oldest() const {
+  std::lock_guard lock(mutex_);
+  if (current_.request) return current_.request->sequence;
+  return tasks_.empty() ? 0 : tasks_.front().request->sequence;
+}
+
 void Lane::loop() {
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -29,6 +29,8 @@ class Lane {
   void fail_all(std::exception_ptr error);
   // The call that runs, and since when; null where none does.
   std::shared_ptr<const Request> running(Deadline* since = nullptr) const;
+  // The number of the oldest call that is not done; 0 where all are.
+  int64_t oldest() const;
 
  private:
   void loop();

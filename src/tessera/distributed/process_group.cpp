@@ -276,6 +276,20 @@ WorkPtr ProcessGroup::barrier(DeviceType type) {
       {.kind = Collective::kBarrier, .tag = static_cast<uint32_t>(type), .text = "barrier"});
 }
 
+int64_t ProcessGroup::finished() const {
+  int64_t last = sequence_;
+  for (auto& [type, backend] : backends_)
+    if (int64_t n = backend->oldest_collective()) last = std::min(last, n - 1);
+  return last;
+}
+
+void ProcessGroup::begin_batch(DeviceType type) {
+  if (auto at = backends_.find(type); at != backends_.end()) at->second->begin_batch();
+}
+void ProcessGroup::end_batch(DeviceType type) {
+  if (auto at = backends_.find(type); at != backends_.end()) at->second->end_batch();
+}
+
 std::exception_ptr ProcessGroup::failure() const {
   std::lock_guard lock(mutex_);
   return failure_;
@@ -301,6 +315,10 @@ std::exception_ptr ProcessGroup::fail(const Request& r, const std::string& reaso
         cause += cat(" left the job after sequence number ", progress_in(at->second.text, name()),
                      " of this group");
     }
+    // A member may have left because of one that is in no group of ours.
+    for (auto& [rank, fate] : fates)
+      if (gone && fate.died && std::find(ranks().begin(), ranks().end(), rank) == ranks().end())
+        cause += cat("; rank ", rank, " died (", fate.text, ")");
     if (!gone && timed_out) {
       cause = cat("no answer within ", timeout().count(), " ms");
       auto answers = monitor->roll_call(Milliseconds(500));

@@ -39,6 +39,8 @@ class ProcessGroup {
   Milliseconds timeout() const { return Milliseconds(timeout_.load()); }
   void set_timeout(Milliseconds t) { timeout_ = t.count(); }
   int64_t sequence_number() const { return sequence_; }
+  // The last collective that was done, with all before it.
+  int64_t finished() const;
   const std::shared_ptr<Job>& job() const { return job_; }
   // "gloo", or "cpu:gloo,cuda:nccl" where devices have different ones.
   std::string backend_name() const;
@@ -59,6 +61,10 @@ class ProcessGroup {
   WorkPtr send(TensorBase t, int to, uint32_t tag);
   WorkPtr receive(TensorBase t, int from, uint32_t tag);
   WorkPtr barrier(DeviceType type = DeviceType::kCPU);
+
+  // Messages between the two go out together; where tensors are on devices of this type.
+  void begin_batch(DeviceType type);
+  void end_batch(DeviceType type);
 
   // Makes the error of a call that went wrong, finding out whose fault it is, and ends the group.
   // kKnown: the monitor has told already.

@@ -7,12 +7,6 @@
 
 namespace tessera::distributed {
 
-const char* reduce_name(ReduceOp op) {
-  constexpr const char* names[kNumReduceOps] = {"SUM", "AVG",  "PRODUCT", "MIN",
-                                                "MAX", "BAND", "BOR",     "BXOR"};
-  return names[static_cast<int>(op)];
-}
-
 namespace {
 
 // Half floats are added in float and rounded after every step.

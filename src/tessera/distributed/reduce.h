@@ -9,7 +9,11 @@ namespace tessera::distributed {
 
 enum class ReduceOp : uint8_t { kSum, kAvg, kProduct, kMin, kMax, kBand, kBor, kBxor };
 inline constexpr int kNumReduceOps = 8;
-const char* reduce_name(ReduceOp op);  // "SUM"
+constexpr const char* reduce_name(ReduceOp op) {
+  constexpr const char* names[kNumReduceOps] = {"SUM", "AVG",  "PRODUCT", "MIN",
+                                                "MAX", "BAND", "BOR",     "BXOR"};
+  return names[static_cast<int>(op)];
+}
 
 // c[i] = a[i] op b[i]; c may be a or b. kAvg adds: divide_by() follows at the end.
 using ReduceFunction = void (*)(void* c, const void* a, const void* b, size_t n);

@@ -21,6 +21,7 @@ struct World {
   std::shared_ptr<ProcessGroup> group;
   int times = 0;   // it was initialized: jobs that share a store are told apart by it
   int groups = 0;  // made since
+  bool uses_mpi = false;
 };
 
 // Never destroyed: threads may use it while the process ends.
@@ -83,6 +84,7 @@ Rendezvous by_mpi(const InitOptions& o) {
   TS_CHECK(mpi, "Distributed package doesn't have MPI built in: ", why);
   int rank = 0, size = 1;
   TS_CHECK(mpi->world(&rank, &size), "MPI could not be started");
+  the_world().uses_mpi = true;
   if (size == 1) return {std::make_shared<HashStore>(), rank, size};
   std::vector<int> all(static_cast<size_t>(size));
   std::iota(all.begin(), all.end(), 0);
@@ -195,6 +197,7 @@ void leave_job() {
     job = w.job;
   }
   if (job) job->leave();
+  if (w.uses_mpi) find_engine("mpi")->shut_down();
 }
 
 void destroy_process_group() {
