@@ -75,6 +75,39 @@ def test_benchmark_timer():
     assert lines[-1].startswith("Times are in ")
 
 
+def test_mixed_precision():
+    for gpus in (None, "1x1GiB"):
+        *lines, last = run("mixed_precision", gpus)
+        losses = [float(line.split()[-1]) for line in lines]
+        assert len(losses) == 5 and losses[-1] < 0.01
+        assert last.endswith("scale 1024")
+
+
+def test_ddp():
+    """Four processes, and one with all the rows."""
+    from test_ddp import free_port, start
+
+    import tessera.distributed as dist
+
+    if not dist.is_backend_available("gloo"):
+        pytest.skip("without gloo")
+    alone = run("ddp")
+    port = free_port()
+    ranks = [
+        start(
+            [EXAMPLES / "ddp"],
+            RANK=str(r),
+            WORLD_SIZE="4",
+            MASTER_ADDR="127.0.0.1",
+            MASTER_PORT=port,
+        )
+        for r in range(4)
+    ]
+    texts = [p.communicate(timeout=120)[0] for p in ranks]
+    assert [p.returncode for p in ranks] == [0] * 4, texts
+    assert texts[0].splitlines() == alone and texts[1:] == ["", "", ""]
+
+
 def test_every_program_is_there():
     for program in PROGRAMS:
         assert (SOURCES / f"{cpp_name(program)}.cpp").exists(), program
