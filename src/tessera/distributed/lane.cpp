@@ -54,16 +54,21 @@ void Lane::loop() {
     Task task = current_;
     Deadline began = began_;
     lock.unlock();
+    std::exception_ptr error;
     try {
       task.body();
-      task.work->finish();
     } catch (...) {
-      task.work->fail(task.explain(std::current_exception(), began));
+      error = task.explain(std::current_exception(), began);
     }
     lock.lock();
     Task done = std::move(current_);
     current_ = {};
     lock.unlock();
+    // Only now: whoever waits for it may leave the job at once, and this rank has finished it.
+    if (error)
+      task.work->fail(error);
+    else
+      task.work->finish();
     done = {};  // tensors may end here: without the lock
     task = {};
     lock.lock();
