@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "notes.h"
 #include "state.h"
 
 namespace tessera::vgpu {
@@ -123,10 +124,11 @@ Status graph_instantiate(int device, GraphHandle) {
 
 Status graph_launch(int device, GraphHandle g, StreamHandle s) {
   return on_stream(device, s, [&](Stream& stream) -> Status {
-    stream.submit(make_task([graph = graph_of(g)](Stream& worker) -> Status {
+    const uint64_t correlation = note_graph();
+    stream.submit(make_task([graph = graph_of(g), correlation](Stream& worker) -> Status {
       for (Task* t : graph->tasks) {
         if (stopping.load()) break;
-        Status status = t->run(t, worker);
+        Status status = run_noted(*t, worker, correlation);
         if (!status.ok()) worker.device().report(status);
       }
       return {};

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "capture.h"
+#include "notes.h"
 #include "state.h"
 
 namespace tessera::vgpu {
@@ -19,9 +20,27 @@ Status foreign(const char* which) {
                                  " of a copy is not in device memory");
 }
 
+const char* copy_label(CopyKind kind, bool pinned) {
+  switch (kind) {
+    case CopyKind::kHostToDevice:
+      return pinned ? "Memcpy HtoD (Pinned -> Device)" : "Memcpy HtoD (Pageable -> Device)";
+    case CopyKind::kDeviceToHost:
+      return pinned ? "Memcpy DtoH (Device -> Pinned)" : "Memcpy DtoH (Device -> Pageable)";
+    default:
+      return "Memcpy DtoD (Device -> Device)";
+  }
+}
+
+Task* labelled(Task* task, const char* label, size_t bytes) {
+  task->label = label;
+  task->activity = DeviceActivity::Kind::kCopy;
+  task->bytes = static_cast<int64_t>(bytes);
+  return task;
+}
+
 struct Snapshot : Task {
   void* dst;
-  size_t bytes;
+  size_t size;
   double rate;
   char* data() { return reinterpret_cast<char*>(this + 1); }
 };
@@ -29,13 +48,13 @@ struct Snapshot : Task {
 Task* snapshot(void* dst, const void* src, size_t bytes, double rate) {
   auto* t = new (::operator new(sizeof(Snapshot) + bytes)) Snapshot;
   t->dst = dst;
-  t->bytes = bytes;
+  t->size = bytes;
   t->rate = rate;
   std::memcpy(t->data(), src, bytes);
   t->run = [](Task* task, Stream& stream) -> Status {
     auto* self = static_cast<Snapshot*>(task);
-    std::memcpy(self->dst, self->data(), self->bytes);
-    stream.model_transfer(static_cast<int64_t>(self->bytes), self->rate);
+    std::memcpy(self->dst, self->data(), self->size);
+    stream.model_transfer(static_cast<int64_t>(self->size), self->rate);
     return {};
   };
   t->destroy = [](Task* task) { ::operator delete(static_cast<Snapshot*>(task)); };
@@ -76,22 +95,28 @@ Status copy(Exec exec, CopyKind kind, void* dst, const void* src, size_t bytes,
         capture->invalidate(kCapturing);
         return fail(Code::kFailed, kCapturing);
       }
+    const char* label =
+        profiling.load(std::memory_order_relaxed)
+            ? copy_label(kind, state().is_pinned(kind == CopyKind::kDeviceToHost ? dst : from))
+            : nullptr;
     if (kind == CopyKind::kDeviceToHost) {
       const bool wait = !state().is_pinned(dst);
-      const uint64_t position = stream.submit(move_task(dst, from, bytes, c.d2h));
+      const uint64_t position =
+          stream.submit(labelled(move_task(dst, from, bytes, c.d2h), label, bytes));
       if (!wait) return {};
       Status status = finish(stream, position);
       return status.ok() ? d.take_failure() : status;
     }
     if (kind == CopyKind::kDeviceToDevice) {
-      stream.submit(move_task(dst, from, bytes, c.mem));
+      stream.submit(labelled(move_task(dst, from, bytes, c.mem), label, bytes));
       return {};
     }
     if (!source_stable && bytes <= kSnapshot) {
-      stream.submit(snapshot(dst, from, bytes, c.h2d));
+      stream.submit(labelled(snapshot(dst, from, bytes, c.h2d), label, bytes));
       return {};
     }
-    const uint64_t position = stream.submit(move_task(dst, from, bytes, c.h2d));
+    const uint64_t position =
+        stream.submit(labelled(move_task(dst, from, bytes, c.h2d), label, bytes));
     return source_stable ? Status{} : finish(stream, position);
   });
 }
@@ -107,7 +132,8 @@ Status copy_peer(Exec exec, void* dst, int dst_device, const void* src, int src_
     void* from = s.device(src_device).bytes_at(const_cast<void*>(src));
     if (!to) return foreign("target");
     if (!from) return foreign("source");
-    stream.submit(move_task(to, from, bytes, stream.device().config().mem));
+    stream.submit(labelled(move_task(to, from, bytes, stream.device().config().mem),
+                           "Memcpy PtoP (Device -> Device)", bytes));
     return {};
   });
 }

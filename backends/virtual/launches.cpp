@@ -15,9 +15,13 @@ template <class Program>
 struct Launch : Task {
   Program program;
   const Backend* cpu;
-  int64_t bytes;     // read and written, for the bandwidth model
   const char* name;  // of a kernel
 };
+
+const char* label_of(const GroupProgram&) { return "group"; }
+const char* label_of(const ReduceProgram& p) { return p.body->name; }
+const char* label_of(const KernelArgs&) { return nullptr; }     // its name, once that is kept
+const char* label_of(const JoinedProgram&) { return nullptr; }  // ... that of its kernel
 
 Status run_on(const Backend* cpu, const char*, const GroupProgram& p) {
   return cpu->run_group({0, nullptr}, &p);
@@ -70,8 +74,8 @@ Launch<Program>* make_launch(const Program& program, size_t room) {
   // The backend's own table: what a device does is not the host's work.
   static const Backend* own = find_backend("cpu");
   t->cpu = own;
-  t->bytes = 0;
   t->name = nullptr;
+  t->label = label_of(program);
   t->run = [](Task* task, Stream& stream) -> Status {
     auto* self = static_cast<Launch<Program>*>(task);
     Status status = run_on(self->cpu, self->name, self->program);
@@ -209,7 +213,7 @@ Status run_kernel(Exec exec, const char* name, const KernelArgs* args) {
     auto* task = make_launch(*args, room_for(*args) + array_bytes<char>(size));
     Packer packer(stream.device(), task + 1);
     pack(packer, task->program, &task->bytes);
-    task->name = packer.put(name, size);
+    task->label = task->name = packer.put(name, size);
     return submit(stream, task, packer);
   });
 }
@@ -228,7 +232,7 @@ Status run_joined(Exec exec, const JoinedProgram* program) {
                            room_for_part(p.before) + room_for_part(p.after));
     JoinedProgram& q = task->program;
     Packer packer(stream.device(), task + 1);
-    q.kernel = packer.put(p.kernel, size);
+    task->label = q.kernel = packer.put(p.kernel, size);
     pack_part(packer, q.args, &task->bytes);
     pack_part(packer, q.reduce, &task->bytes);
     pack_part(packer, q.before, &task->bytes);

@@ -7,6 +7,7 @@
 
 #include "capture.h"
 #include "device.h"
+#include "notes.h"
 #include "shown.h"
 
 namespace tessera::vgpu {
@@ -47,6 +48,7 @@ void Stream::wake() {
 }
 
 uint64_t Stream::submit(Task* task) {
+  NotedCall call(task);
   uint64_t position;
   {
     std::lock_guard lock(mutex_);
@@ -110,7 +112,7 @@ void Stream::work() {
     working = true;
     Task* task = list;
     list = task->next;
-    Status status = task->run(task, *this);
+    Status status = run_noted(*task, *this, task->correlation);
     if (!status.ok()) device_.report(status);
     task->destroy(task);
     completed_.store(++done);

@@ -21,6 +21,11 @@ struct Task {
   Task* next = nullptr;
   Status (*run)(Task*, Stream&) = nullptr;
   void (*destroy)(Task*) = nullptr;
+  // What a profile calls it, null for what it does not show.
+  const char* label = nullptr;
+  DeviceActivity::Kind activity = DeviceActivity::Kind::kKernel;
+  uint64_t correlation = 0;
+  int64_t bytes = 0;  // read and written, or moved
 };
 
 template <class F>

@@ -9,6 +9,7 @@
 #include "copies.h"
 #include "events.h"
 #include "launches.h"
+#include "notes.h"
 #include "shown.h"
 #include "state.h"
 #include "visible.h"
@@ -213,6 +214,9 @@ constexpr Backend table = {
     .graph_launch = graph_launch,
     .graph_destroy = graph_destroy,
     .graph_raw = graph_raw,
+    .profile_begin = profile_begin,
+    .profile_take = profile_take,
+    .profile_end = profile_end,
 };
 
 }  // namespace

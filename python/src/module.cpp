@@ -98,6 +98,7 @@ void fill(nb::module_& m) {
   bind_printing(m);
   bind_distributed(m);
   bind_parallel(m);
+  bind_profiler(m);
 }
 
 }  // namespace

@@ -16,5 +16,6 @@ void bind_hooks(nanobind::module_& m);
 void bind_printing(nanobind::module_& m);
 void bind_distributed(nanobind::module_& m);
 void bind_parallel(nanobind::module_& m);
+void bind_profiler(nanobind::module_& m);
 
 }  // namespace tessera::python

@@ -1,7 +1,10 @@
 // item(), tolist(), as_subclass(): values and objects out of tensors.
+#include <optional>
+
 #include "methods.h"
 #include "numbers.h"
 #include "tessera/fuse/stream.h"
+#include "tessera/profile/record.h"
 
 namespace tessera::python {
 
@@ -10,7 +13,14 @@ namespace {
 PyObject* item(PyObject* self, const Arguments& args) {
   bind_arguments("item", {}, args, nullptr);
   const TensorBase& t = unwrap(self);
-  return scalar_object(item_of(t), t.dtype());
+  std::optional<profile::Scope> outer, inner;
+  if (profile::recording()) [[unlikely]] {
+    outer.emplace(profile::Kind::kOperator, "item");
+    inner.emplace(profile::Kind::kOperator, "_local_scalar_dense");
+  }
+  const Scalar value = item_of(t);
+  inner.reset();
+  return scalar_object(value, t.dtype());
 }
 
 PyObject* nested(const TensorBase& t, const char* at, int dim) {

@@ -8,7 +8,7 @@ from common import files, finish, read
 
 # From the bottom up. Folders that are not named here stand on top of all of these; among
 # themselves they may include each other as long as no circle comes of it.
-STAGES = ["base", "tensor", "driver", "memory", "ops", "fuse", "autograd", "amp", "call"]
+STAGES = ["base", "profile", "tensor", "driver", "memory", "ops", "fuse", "autograd", "amp", "call"]
 TOP = len(STAGES)
 UMBRELLA = TOP + 1
 

@@ -3,7 +3,7 @@
 from .. import _C
 from .._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .._missing import module_getattr
-from . import graph
+from . import graph, profiler, profiler_util
 from .anomaly_mode import (
     detect_anomaly,
     is_anomaly_check_nan_enabled,
@@ -12,6 +12,7 @@ from .anomaly_mode import (
 )
 from .function import Function
 from .gradcheck import gradcheck, gradgradcheck
+from .profiler_util import DeviceType
 
 Variable = _C.Tensor
 

@@ -8,6 +8,7 @@ from itertools import chain
 
 from .. import _C
 from .._functions import typename
+from ..autograd.profiler import record_function
 from ..utils.hooks import RemovableHandle
 
 Tensor = _C.Tensor
@@ -49,8 +50,7 @@ def register_optimizer_step_post_hook(hook):
 def _with_hooks(step):
     """A class's step, with the hooks around it."""
 
-    @functools.wraps(step)
-    def wrapper(self, *args, **kwargs):
+    def hooked(self, *args, **kwargs):
         self._opt_called = True  # schedulers warn of steps in the wrong order
         if not (
             self._optimizer_step_pre_hooks
@@ -74,6 +74,14 @@ def _with_hooks(step):
         for hook in after:
             hook(self, args, kwargs)
         return out
+
+    @functools.wraps(step)
+    def wrapper(self, *args, **kwargs):
+        if not _C._is_profiling():
+            return hooked(self, *args, **kwargs)
+        name = type(self).__name__
+        with record_function(f"Optimizer.step#{name}.step"):
+            return hooked(self, *args, **kwargs)
 
     wrapper.hooked = True
     return wrapper
@@ -199,6 +207,13 @@ class Optimizer:
 
     def zero_grad(self, set_to_none=True):
         """Lets all gradients go, or fills them with zeros."""
+        if not _C._is_profiling():
+            return self._zero_grad(set_to_none)
+        name = type(self).__name__
+        with record_function(f"Optimizer.zero_grad#{name}.zero_grad"):
+            return self._zero_grad(set_to_none)
+
+    def _zero_grad(self, set_to_none):
         for group in self.param_groups:
             for p in group["params"]:
                 grad = p.grad

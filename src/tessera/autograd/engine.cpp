@@ -1,6 +1,7 @@
 // Runs a graph backwards: iteratively, later nodes first, each once all its gradients are there.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,6 +14,7 @@
 #include "tessera/gen/creation.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/ops/modes.h"
+#include "tessera/profile/record.h"
 
 namespace tessera::autograd {
 
@@ -68,6 +70,14 @@ void check_nan(const Node& node, const Grads& grads) {
   }
 }
 
+Grads call_node(Node& node, Grads&& grads) {
+  if (!profile::recording()) [[likely]]
+    return node.apply(std::move(grads));
+  profile::Scope scope(profile::Kind::kNodeApply, profile::own_buffer().copy(node.name()));
+  scope.sequence = static_cast<int64_t>(node.sequence);
+  return node.apply(std::move(grads));
+}
+
 Grads apply_node(Node& node, Grads&& grads) {
   if (node.hooks) {
     auto before = node.hooks->before;
@@ -77,10 +87,10 @@ Grads apply_node(Node& node, Grads&& grads) {
   Grads outputs = observed ? grads : Grads();
   Grads made;
   if (!anomaly().enabled) [[likely]] {
-    made = node.apply(std::move(grads));
+    made = call_node(node, std::move(grads));
   } else {
     try {
-      made = node.apply(std::move(grads));
+      made = call_node(node, std::move(grads));
     } catch (const Error& e) {
       raise(e.kind(), cat(e.what(), "\nError detected in ", node.name(), where_made(node)));
     }
@@ -166,6 +176,11 @@ class Engine {
     while (!ready_.empty()) {
       Ref<Node> node = ready_.top().node;
       ready_.pop();
+      std::optional<profile::Scope> observed;
+      if (profile::recording()) [[unlikely]] {
+        observed.emplace(profile::Kind::kNode, profile::own_buffer().copy(node->name()));
+        observed->sequence = static_cast<int64_t>(node->sequence);
+      }
       Grads grads = std::move(waiting_[node.get()].grads);
       run_tensor_hooks(*node, grads);
       if (!captures_.empty()) capture(node.get(), grads);

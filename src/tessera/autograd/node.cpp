@@ -8,6 +8,7 @@
 #include "tessera/gen/creation.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
+#include "tessera/profile/record.h"
 
 namespace tessera {
 namespace autograd {
@@ -38,6 +39,9 @@ std::string backward_name(const std::string& op) {
 }  // namespace
 
 Node::Node() : sequence(g_sequence.fetch_add(1, std::memory_order_relaxed)) {
+  if (profile::recording()) [[unlikely]]
+    if (profile::Scope* call = profile::current_scope())
+      if (call->sequence < 0) call->sequence = static_cast<int64_t>(sequence);
   bool tracked = graphs_tracked();
   if (!tracked && !anomaly().enabled) [[likely]]
     return;

@@ -2,6 +2,7 @@
 #include "tessera/amp/autocast.h"
 #include "tessera/autograd/node.h"
 #include "tessera/call/mismatch.h"
+#include "tessera/call/observed.h"
 #include "tessera/call/overlap.h"
 #include "tessera/call/pointwise.h"
 #include "tessera/fuse/stream.h"
@@ -156,9 +157,7 @@ bool names_shape(const Op& op) {
   return op.record->random;
 }
 
-}  // namespace
-
-Outputs dispatch(const Op& op, Args args) {
+Outputs dispatch_unobserved(const Op& op, Args args) {
   if (amp::any_autocast()) [[unlikely]] {
     amp::Casts casts(op, args);
     return dispatch_casted(op, casts.args());
@@ -166,7 +165,7 @@ Outputs dispatch(const Op& op, Args args) {
   return dispatch_casted(op, args);
 }
 
-TensorBase dispatch_inplace(const Op& op, Args args) {
+TensorBase inplace_unobserved(const Op& op, Args args) {
   const TensorBase& self = *args[static_cast<size_t>(op.self_index)].tensor;
   check_inplace_leaf(self);
   if (op.kind == Kind::kPointwise)
@@ -202,7 +201,7 @@ TensorBase dispatch_inplace(const Op& op, Args args) {
   return self;
 }
 
-void dispatch_out(const Op& op, Args args, std::span<const TensorBase> outs) {
+void out_unobserved(const Op& op, Args args, std::span<const TensorBase> outs) {
   bool gradient = wants_gradient(op, args);
   for (const TensorBase& out : outs) gradient |= autograd::grad_enabled() && out.requires_grad();
   TS_CHECK(
@@ -253,6 +252,29 @@ void dispatch_out(const Op& op, Args args, std::span<const TensorBase> outs) {
     check_writable(op, out);
     copy_into(out, result, false);
   }
+}
+
+}  // namespace
+
+Outputs dispatch(const Op& op, Args args) {
+  if (!profile::recording()) [[likely]]
+    return dispatch_unobserved(op, args);
+  ObservedCall call(profile::Kind::kOperator, op, args);
+  return dispatch_unobserved(op, args);
+}
+
+TensorBase dispatch_inplace(const Op& op, Args args) {
+  if (!profile::recording()) [[likely]]
+    return inplace_unobserved(op, args);
+  ObservedCall call(profile::Kind::kOperatorInplace, op, args);
+  return inplace_unobserved(op, args);
+}
+
+void dispatch_out(const Op& op, Args args, std::span<const TensorBase> outs) {
+  if (!profile::recording()) [[likely]]
+    return out_unobserved(op, args, outs);
+  ObservedCall call(profile::Kind::kOperator, op, args);
+  out_unobserved(op, args, outs);
 }
 
 TensorBase target(const Call& call) {

@@ -88,6 +88,28 @@ struct HostServices {
 
 enum class CopyKind : uint8_t { kHostToDevice, kDeviceToHost, kDeviceToDevice };
 
+// One thing that a profile saw: a call of the device's library, or what such a call had queued.
+struct DeviceActivity {
+  enum class Kind : uint8_t { kCall, kKernel, kCopy, kSet };
+  Kind kind = Kind::kKernel;
+  const char* name = nullptr;  // until the sink returns
+  int64_t start_ns = 0;        // of std::chrono::steady_clock
+  int64_t end_ns = 0;
+  uint64_t correlation = 0;  // the same for a call and what it queued
+  uint32_t thread = 0;       // of a call: the system's number of the thread
+  int device = 0;
+  int64_t stream = 0;
+  int64_t bytes = 0;  // moved or set
+  int grid[3] = {0, 0, 0};
+  int block[3] = {0, 0, 0};
+  int registers = 0;  // of a thread
+  int64_t shared = 0;
+};
+struct ActivitySink {
+  void* to;
+  void (*take)(void* to, const DeviceActivity& activity);
+};
+
 // Where a launch goes.
 struct Exec {
   int device;
@@ -193,6 +215,13 @@ struct Backend {
   Status (*graph_destroy)(int device, GraphHandle g);
   // The device library's own handles (CUgraph, CUgraphExec); null where there are none.
   Status (*graph_raw)(int device, GraphHandle g, void** graph, void** executable);
+
+  // Profiles; null in a backend whose work is done when its functions return. From profile_begin on
+  // calls and device work are noted; *how says in a few words what takes the times. profile_take
+  // hands over what was noted and is done: work is waited for by the caller.
+  Status (*profile_begin)(const char** how);
+  Status (*profile_take)(const ActivitySink* sink);
+  Status (*profile_end)();
 };
 
 // What a backend's shared library exports: `extern "C" const Backend* tessera_backend_v3()`.

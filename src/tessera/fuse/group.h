@@ -103,6 +103,7 @@ class GroupRunner {
   bool in_register(const PendingOperand& o, int group) const;
   void find_levels();
   void run_level(std::span<Group* const> groups);
+  void run_pointwise(std::span<Group* const> groups);
   void run_lowered(std::span<Group* const> groups);
   void run_one_by_one(const Group& g);
   void lower(Group& g, bool with_memory);

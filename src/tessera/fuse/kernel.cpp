@@ -5,6 +5,7 @@
 #include "tessera/driver/current.h"
 #include "tessera/fuse/check.h"
 #include "tessera/fuse/group.h"
+#include "tessera/fuse/observed.h"
 #include "tessera/fuse/rows.h"
 
 namespace tessera::fuse {
@@ -142,6 +143,8 @@ void GroupRunner::run_apart(Group& g, Exec exec) {
 // Memory for its results, and in check mode what they ought to be.
 void GroupRunner::prepare_kernel(Group& g) {
   const PendingKernel& call = *g.kernel->kernel;
+  Group* const one = &g;
+  ObservedGroups scope({&one, 1});
   if (mode() == Mode::kCheck && (g.before || g.after)) check_kernel(g);
   for (size_t i = 0; i < call.outputs.size(); ++i)
     if (!g.after || !g.hands_on || i != static_cast<size_t>(call.rows.out))
@@ -184,6 +187,7 @@ void GroupRunner::run_kernels(std::span<Group* const> groups) {
   std::vector<Group*> batch;
   auto run_batch = [&] {
     if (batch.empty()) return;
+    ObservedGroups scope(batch);
     check(backend.run_reduces(exec, together.data(), static_cast<int>(together.size())),
           "reductions");
     for (Group* g : batch) finish_kernel(*g, exec);

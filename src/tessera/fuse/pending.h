@@ -60,6 +60,7 @@ struct PendingOp {
   PendingOperand out;
   PendingOperand sources[kMaxSources];
   SourceRef source;  // where it was called; empty unless source_lines()
+  uint64_t call;     // the event of its call, while a profile is on; else 0
   // Null for a pointwise operator; `out` and `sources` mean nothing for a kernel.
   std::unique_ptr<PendingKernel> kernel;
 

@@ -5,6 +5,7 @@
 #include "tessera/driver/current.h"
 #include "tessera/fuse/check.h"
 #include "tessera/fuse/group.h"
+#include "tessera/fuse/observed.h"
 #include "tessera/fuse/rows.h"
 
 namespace tessera::fuse {
@@ -189,6 +190,16 @@ void GroupRunner::place_rows(Group& g, const Rows& rows) {
 
 // Groups that may run in any order. What has its memory runs also where another has not.
 void GroupRunner::run_level(std::span<Group* const> groups) {
+  run_pointwise(groups);
+  run_kernels(groups);
+}
+
+void GroupRunner::run_pointwise(std::span<Group* const> groups) {
+  std::vector<Group*> observed;
+  if (profile::recording()) [[unlikely]]
+    for (Group* g : groups)
+      if (!g->kernel) observed.push_back(g);
+  ObservedGroups scope(observed);
   size_t ready = 0;
   try {
     for (; ready < groups.size(); ++ready) {
@@ -204,7 +215,6 @@ void GroupRunner::run_level(std::span<Group* const> groups) {
     throw;
   }
   run_lowered(groups);
-  run_kernels(groups);
 }
 
 void GroupRunner::run_lowered(std::span<Group* const> groups) {
@@ -222,6 +232,9 @@ void GroupRunner::run_lowered(std::span<Group* const> groups) {
   for (Group* g : groups) {
     if (g->kernel) continue;
     if (!status.ok()) {
+      // Of several, each by itself as well.
+      ObservedGroups scope(programs_.size() > 1 ? std::span<Group* const>(&g, 1)
+                                                : std::span<Group* const>());
       Status one = backend.run_group(exec, &g->lowered.program);
       if (one.code == Code::kUnsupported && g->ops.size() > 1)
         run_one_by_one(*g);

@@ -6,6 +6,7 @@
 #include "tessera/driver/current.h"
 #include "tessera/fuse/group.h"
 #include "tessera/memory/allocator.h"
+#include "tessera/profile/record.h"
 
 namespace tessera::fuse {
 
@@ -133,6 +134,7 @@ PendingOp& Stream::begin(const Op* op, SourceRef source) {
   p.id = next_id_++;
   p.op = op;
   p.source = std::move(source);
+  p.call = profile::current_call();
   p.kernel.reset();
   return p;
 }

@@ -8,6 +8,7 @@
 #include "tessera/memory/device_allocator.h"
 #include "tessera/memory/pinned.h"
 #include "tessera/memory/services.h"
+#include "tessera/profile/record.h"
 
 namespace tessera::memory {
 
@@ -71,12 +72,19 @@ void* allocate(int device, size_t bytes, StreamHandle stream, void** ctx, const 
   if (bytes == 0) return nullptr;
   Block* b = of(device).allocate(bytes, stream, holder);
   *ctx = b;
+  if (profile::what() & profile::kBytes) [[unlikely]]
+    profile::note_memory(device, b->ptr, static_cast<int64_t>(b->size), memory_allocated(device));
   return b->ptr;
 }
 
 void deallocate(void* ctx) noexcept {
   if (!ctx) return;
   Block* b = static_cast<Block*>(ctx);
+  if (profile::what() & profile::kBytes) [[unlikely]] {
+    const int device = b->pool->owner->device();
+    const auto size = static_cast<int64_t>(b->size);
+    profile::note_memory(device, b->ptr, -size, memory_allocated(device) - size);
+  }
   b->pool->owner->deallocate(b);
 }
 

@@ -62,6 +62,7 @@ class DeviceAllocator {
   DeviceAllocator(const Backend* backend, int device, const Config& config = memory::config());
   ~DeviceAllocator();
   DeviceAllocator(const DeviceAllocator&) = delete;
+  int device() const { return device_; }
 
   Block* allocate(size_t bytes, StreamHandle stream, const void* holder = nullptr);
   void deallocate(Block* b) noexcept;

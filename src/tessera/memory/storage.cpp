@@ -5,11 +5,19 @@
 #include "tessera/memory/allocator.h"
 #include "tessera/memory/block.h"
 #include "tessera/memory/host.h"
+#include "tessera/profile/record.h"
 
 namespace tessera {
 
 namespace {
 void give_back(void* block) { memory::deallocate(block); }
+void give_back_host(void* p) { memory::host_deallocate(p); }
+
+// Host memory taken while profiles were on, as PyTorch counts it.
+std::atomic<int64_t> g_profiled{0};
+void note_host(const void* p, int64_t bytes) {
+  profile::note_memory(-1, p, bytes, g_profiled.fetch_add(bytes) + bytes);
+}
 }  // namespace
 
 void allocate_on(Storage& s, void* stream) {
@@ -20,7 +28,9 @@ void allocate_on(Storage& s, void* stream) {
   if (s.nbytes == 0 || s.data || s.device.is_meta()) return;
   if (s.device.is_cpu()) {
     s.data = s.owner = memory::host_allocate(s.nbytes);
-    s.release = [](void* p) { memory::host_deallocate(p); };
+    s.release = give_back_host;
+    if (profile::what() & profile::kBytes) [[unlikely]]
+      note_host(s.data, static_cast<int64_t>(s.nbytes));
   } else {
     s.data = memory::allocate(s.device.index, s.nbytes, stream, &s.owner, &s);
     s.release = give_back;
@@ -41,7 +51,10 @@ void memory::record_stream(const Storage& s, StreamHandle stream) {
 
 Storage::~Storage() {
   if (charged) memory::uncharge(device.index, charged);
-  if (release && data) release(owner);
+  if (!release || !data) return;
+  if ((profile::what() & profile::kBytes) && release == give_back_host) [[unlikely]]
+    note_host(data, -static_cast<int64_t>(nbytes));
+  release(owner);
 }
 
 }  // namespace tessera

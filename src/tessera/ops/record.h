@@ -110,6 +110,11 @@ struct OpRecord {
   // Gradient of each differentiable tensor argument as expressions over operators.
   void (*backward)(Backward&) = nullptr;
 
+  // Its name in profiles where that is not the schema's: what PyTorch calls the same work.
+  const char* aten = "";
+  // Floating point operations of a call, as PyTorch's profiler counts them.
+  int64_t (*flops)(const Call&) = nullptr;
+
   Autocast autocast;
   Numbers numbers = Numbers::kJoin;
   // What `out=` or the in-place form writes must have the result's dtype: nothing is converted.

@@ -1,5 +1,6 @@
 """DataLoader: batches of a dataset, in this process or by workers."""
 
+import functools
 import itertools
 import warnings
 
@@ -256,6 +257,20 @@ class DataLoader:
             )
 
 
+def _profiled(next_batch):
+    """An iterator's __next__, with PyTorch's name for it in profiles."""
+
+    @functools.wraps(next_batch)
+    def wrapper(self):
+        if not torch._C._is_profiling():
+            return next_batch(self)
+        name = type(self).__name__
+        with torch.autograd.profiler.record_function(f"enumerate(DataLoader)#{name}.__next__"):
+            return next_batch(self)
+
+    return wrapper
+
+
 class _BaseDataLoaderIter:
     """One pass over a loader's dataset."""
 
@@ -297,6 +312,7 @@ class _BaseDataLoaderIter:
     def _next_data(self):
         raise NotImplementedError
 
+    @_profiled
     def __next__(self):
         data = self._next_data()
         self._num_yielded += 1
@@ -389,6 +405,7 @@ class _TensorBatchesIter(_BaseDataLoaderIter):
         device = self._columns[0].device
         self._order = order if device.type == "cpu" else order.to(device)
 
+    @_profiled
     def __next__(self):
         if self._order is None:
             self._start()

@@ -31,6 +31,7 @@ TS_OP({
     .body = &relu_backward_body,
     .saves = "result",
     .backward = [](Backward& b) { b.set(0, op::_relu_backward(b.grad, b.tensor(1))); },
+    .aten = "threshold_backward",
 });
 
 TS_BODY(threshold, "t", 't', 2, (TS_NUMBERS), return select(a <= s0, s1, a);)

@@ -60,6 +60,7 @@ TS_OP({
     .forms = kFunction | kMethod | kInplace | kOut,
     .choose = [](Args args) { return is_one(args[2]) ? &add_body : &add_scaled_body; },
     .backward = add_backward,
+    .flops = [](const Call& c) { return c.tensor(0).numel(); },
     .operators = "__add__ __radd__ __iadd__",
     .samples = {{"T(3, 4), T(3, 4)"},
                 {"T(3, 4), T(4)"},
@@ -158,6 +159,7 @@ TS_OP({
     .body = &mul_body,
     .saves = "self:other other:self",
     .backward = mul_backward,
+    .flops = [](const Call& c) { return c.tensor(0).numel(); },
     .operators = "__mul__ __rmul__ __imul__",
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), T(4)"}, {"T(3, 4), 2.5"}, {"T(), T()"}},
 });

@@ -141,6 +141,16 @@ TS_OP({
             b.set(2, op::sum(b.grad, dims.span(), false, std::nullopt));
           }
         },
+    .aten = "convolution",
+    .flops =
+        [](const Call& c) {
+          const Dims& weight = c.tensor(1).sizes();
+          int64_t flops = 2;
+          for (int64_t n : conv::output_size(c.tensor(0).sizes(), weight, read_params(c, 3)))
+            flops *= n;
+          for (size_t d = 1; d < weight.size(); ++d) flops *= weight[d];
+          return flops;
+        },
 });
 
 TS_OP({
@@ -167,6 +177,7 @@ TS_OP({
                                                p.stride.span(), p.padding.span(), p.dilation.span(),
                                                p.groups));
         },
+    .aten = "convolution_backward",
 });
 
 TS_OP({
@@ -191,6 +202,7 @@ TS_OP({
                                               p.stride.span(), p.padding.span(), p.dilation.span(),
                                               p.groups));
         },
+    .aten = "convolution_backward",
 });
 
 namespace {

@@ -176,6 +176,7 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs { return copied(c, c.args[1].dtype, c.args[2]); },
     .backward = [](Backward& b) { b.set(0, b.grad); },
+    .aten = "_to_copy",
 });  // the engine converts back
 
 TS_OP({
@@ -191,6 +192,7 @@ TS_OP({
       return out;
     },
     .backward = [](Backward& b) { b.set(0, b.grad); },
+    .aten = "_to_copy",
 });  // the engine brings it back
 
 }  // namespace tessera

@@ -20,6 +20,11 @@ inline TensorBase mH(const TensorBase& t) { return conj(mT(t)); }
 TensorBase gradient_of_left(const TensorBase& grad, const TensorBase& b, bool by_columns);
 TensorBase gradient_of_right(const TensorBase& a, const TensorBase& grad, bool by_columns);
 
+// Of a product of matrices, or of batches of them; 0 where they are none.
+inline int64_t product_flops(const TensorBase& a, const TensorBase& b) {
+  return a.dim() < 2 || b.dim() != a.dim() ? 0 : 2 * a.numel() * b.sizes()[b.dim() - 1];
+}
+
 // n x n, with ones on the diagonal.
 TensorBase identity(int64_t n, DType dtype, Device device);
 // The leading dimensions of a batch of matrices.

@@ -34,6 +34,7 @@ TS_OP({
           if (b.wants(0)) b.set(0, linalg::gradient_of_left(b.grad, b.tensor(1), b.by_columns(0)));
           if (b.wants(1)) b.set(1, linalg::gradient_of_right(b.tensor(0), b.grad, b.by_columns(1)));
         },
+    .flops = [](const Call& c) { return linalg::product_flops(c.tensor(0), c.tensor(1)); },
     .autocast = Autocast::kLower,
     .exact_out = true,
     .samples = {{"T(2, 3, 4), T(2, 4, 5)"}},
@@ -79,6 +80,7 @@ TS_OP({
           if (b.wants(0)) b.set(0, linalg::gradient_of_left(b.grad, b.tensor(1), b.by_columns(0)));
           if (b.wants(1)) b.set(1, linalg::gradient_of_right(b.tensor(0), b.grad, b.by_columns(1)));
         },
+    .flops = [](const Call& c) { return linalg::product_flops(c.tensor(0), c.tensor(1)); },
     .autocast = Autocast::kLower,
     .exact_out = true,
     .samples = {{"T(3, 4), T(4, 5)"}, {"T(0, 4), T(4, 5)"}, {"T(3, 0), T(0, 5)"}},
@@ -97,6 +99,7 @@ TS_OP({
       launch("matmul", {&to, 1}, in);
       return out;
     },
+    .aten = "addmm",
     .not_differentiable = true,  // addmm, which calls it, has the gradient
 });
 

@@ -102,6 +102,7 @@ TS_OP({
             b.set(2, scaled(linalg::gradient_of_right(b.tensor(1), b.grad, b.by_columns(2)),
                             b.scalar(4)));
         },
+    .flops = [](const Call& c) { return linalg::product_flops(c.tensor(1), c.tensor(2)); },
     .autocast = Autocast::kLower,
     .samples = {{"T(2, 3), T(2, 4), T(4, 3)"},
                 {"T(3), T(2, 4), T(4, 3), beta=2, alpha=3"},
@@ -214,6 +215,7 @@ TS_OP({
             b.set(2, scaled(linalg::gradient_of_right(b.tensor(1), b.grad, b.by_columns(2)),
                             b.scalar(4)));
         },
+    .flops = [](const Call& c) { return linalg::product_flops(c.tensor(1), c.tensor(2)); },
     .autocast = Autocast::kLower,
     .samples = {{"T(4, 2, 3), T(4, 2, 5), T(4, 5, 3)"},
                 {"T(3), T(4, 2, 5), T(4, 5, 3), beta=2, alpha=3"}},

@@ -103,6 +103,7 @@ TS_OP({
           b.set(0, op::_nll_loss_backward(b.grad, b.tensor(1), b.results[1], optional(b, 2),
                                           b.shape(0)[1], b.integer(3), b.integer(4)));
         },
+    .aten = "nll_loss_forward",
 });
 
 TS_OP({
@@ -136,6 +137,7 @@ TS_OP({
           b.set(0,
                 op::_nll_loss(b.grad, b.tensor(1), optional(b, 3), b.integer(5), b.integer(6))[0]);
         },
+    .aten = "nll_loss_backward",
 });
 
 namespace {
@@ -256,6 +258,7 @@ TS_OP({
                                 op::mul(smooth, Scalar(smoothing / classes)));
       return both.dtype() == loss.dtype() ? both : op::_to_dtype(both, loss.dtype());
     },
+    .aten = "cross_entropy_loss",
     .autocast = Autocast::kFloat32,
     .samples = {{"T(3, 5), I([0, 4, 2], 5)"},
                 {"T(3, 5), I([0, 4, 2], 5), label_smoothing=0.1"},

@@ -113,6 +113,7 @@ TS_OP({
           TensorBase direct = op::mul(b.grad, op::sub(g, total(op::mul(g, y), dim)));
           b.set(1, op::sub(direct, op::mul(g, total(op::mul(b.grad, y), dim))));
         },
+    .aten = "_softmax_backward_data",
 });
 
 TS_OP({
@@ -133,6 +134,7 @@ TS_OP({
           if (b.wants(0)) b.set(0, op::sub(b.grad, total(weighted, dim)));
           if (b.wants(1)) b.set(1, op::neg(op::mul(weighted, total(b.tensor(0), dim))));
         },
+    .aten = "_log_softmax_backward_data",
 });
 
 }  // namespace tessera

@@ -1,0 +1,42 @@
+// Time as a profile notes it: the processor's counter where that runs evenly, else nanoseconds.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace tessera::profile {
+
+// Of std::chrono::steady_clock, which is what backends tell times in.
+inline int64_t steady_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+extern const bool even_counter;
+
+// In units of its own: a third of what asking the system costs.
+inline int64_t ticks() {
+#if defined(__x86_64__)
+  if (even_counter) [[likely]]
+    return static_cast<int64_t>(__rdtsc());
+#endif
+  return steady_ns();
+}
+
+// Turns ticks into nanoseconds of the steady clock.
+class TickScale {
+ public:
+  TickScale();  // as of now
+  int64_t ns(int64_t ticks) const {
+    return ns_ + static_cast<int64_t>(static_cast<double>(ticks - ticks_) * rate_);
+  }
+
+ private:
+  int64_t ticks_, ns_;
+  double rate_;
+};
+
+}  // namespace tessera::profile
