@@ -6,10 +6,11 @@ import threading
 import warnings
 
 import pytest
+from trace_check import check_trace, read_trace
+
 import tessera as torch
 from tessera import nn
 from tessera.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
-from trace_check import check_trace, read_trace
 
 BOTH = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
 
