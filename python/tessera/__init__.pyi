@@ -35,6 +35,7 @@ from . import (
     ops,
     optim,
     overrides,
+    profiler,
     random,
     return_types,
     serialization,

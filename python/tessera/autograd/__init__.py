@@ -3,7 +3,7 @@
 from .. import _C
 from .._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .._missing import module_getattr
-from . import graph, profiler, profiler_util
+from . import graph
 from .anomaly_mode import (
     detect_anomaly,
     is_anomaly_check_nan_enabled,
@@ -12,7 +12,6 @@ from .anomaly_mode import (
 )
 from .function import Function
 from .gradcheck import gradcheck, gradgradcheck
-from .profiler_util import DeviceType
 
 Variable = _C.Tensor
 
@@ -100,4 +99,4 @@ class set_multithreading_enabled:
         pass
 
 
-__getattr__ = module_getattr(__name__)
+__getattr__ = module_getattr(__name__, {"DeviceType": "profiler_util"})

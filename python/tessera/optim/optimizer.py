@@ -8,7 +8,6 @@ from itertools import chain
 
 from .. import _C
 from .._functions import typename
-from ..autograd.profiler import record_function
 from ..utils.hooks import RemovableHandle
 
 Tensor = _C.Tensor
@@ -47,6 +46,13 @@ def register_optimizer_step_post_hook(hook):
     return _register(_global_optimizer_post_hooks, hook)
 
 
+def _named(name):
+    """A scope in profiles."""
+    from ..autograd.profiler import record_function
+
+    return record_function(name)
+
+
 def _with_hooks(step):
     """A class's step, with the hooks around it."""
 
@@ -79,8 +85,7 @@ def _with_hooks(step):
     def wrapper(self, *args, **kwargs):
         if not _C._is_profiling():
             return hooked(self, *args, **kwargs)
-        name = type(self).__name__
-        with record_function(f"Optimizer.step#{name}.step"):
+        with _named(f"Optimizer.step#{type(self).__name__}.step"):
             return hooked(self, *args, **kwargs)
 
     wrapper.hooked = True
@@ -209,8 +214,7 @@ class Optimizer:
         """Lets all gradients go, or fills them with zeros."""
         if not _C._is_profiling():
             return self._zero_grad(set_to_none)
-        name = type(self).__name__
-        with record_function(f"Optimizer.zero_grad#{name}.zero_grad"):
+        with _named(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
             return self._zero_grad(set_to_none)
 
     def _zero_grad(self, set_to_none):

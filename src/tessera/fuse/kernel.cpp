@@ -143,8 +143,6 @@ void GroupRunner::run_apart(Group& g, Exec exec) {
 // Memory for its results, and in check mode what they ought to be.
 void GroupRunner::prepare_kernel(Group& g) {
   const PendingKernel& call = *g.kernel->kernel;
-  Group* const one = &g;
-  ObservedGroups scope({&one, 1});
   if (mode() == Mode::kCheck && (g.before || g.after)) check_kernel(g);
   for (size_t i = 0; i < call.outputs.size(); ++i)
     if (!g.after || !g.hands_on || i != static_cast<size_t>(call.rows.out))
@@ -154,6 +152,8 @@ void GroupRunner::prepare_kernel(Group& g) {
 void GroupRunner::run_kernel(Group& g) {
   const Device device = stream_.device_;
   const Exec exec = device.is_cpu() ? Exec{0, nullptr} : Exec{device.index, stream_.stream_};
+  Group* const one = &g;
+  ObservedGroups scope({&one, 1});
   prepare_kernel(g);
   if (!g.before && !g.after)
     check(run_alone(g, exec), g.kernel->kernel->name);
