@@ -136,7 +136,8 @@ Status run_matmul(Device& d, CUstream stream, const KernelArgs& args) {
   }
   a.batch = b.batch = batch;
   Scratch packed_a(d, stream), packed_b(d, stream);
-  MatmulShape shape{dtype, false, batch, a.rows, b.columns, a.columns, {}, {}, out.data};
+  const bool tf32 = args.num_ints > 0 && args.ints[0] != 0;
+  MatmulShape shape{dtype, false, tf32, batch, a.rows, b.columns, a.columns, {}, {}, out.data};
   if (!view_of(a, &shape.a)) {
     TS_TRY(pack(d, stream, dtype, &a, &packed_a));
     view_of(a, &shape.a);

@@ -40,6 +40,12 @@ cudaDataType_t scale_type(DType t) {
   return in_double(t) ? CUDA_R_64F : CUDA_R_32F;
 }
 
+cublasComputeType_t compute_type(const MatmulShape& s) {
+  if (in_double(s.dtype)) return CUBLAS_COMPUTE_64F;
+  const bool single = s.dtype == DType::kFloat32 || s.dtype == DType::kComplex64;
+  return s.tf32 && single ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
 uint32_t alignment_of(const void* p) {
   uintptr_t v = reinterpret_cast<uintptr_t>(p);
   return v == 0 ? 256 : 1u << std::min(std::countr_zero(v), 8);
@@ -53,9 +59,9 @@ Status lt(cublasStatus_t r, const CublasLtApi& api, const char* what) {
 Hash128 key_of(const MatmulShape& s, const void* bias) {
   Hasher h(7);
   h.add(static_cast<uint64_t>(s.dtype) | uint64_t{s.bias} << 8 | uint64_t{s.a.transposed} << 9 |
-        uint64_t{s.b.transposed} << 10 | uint64_t{alignment_of(s.a.data)} << 16 |
-        uint64_t{alignment_of(s.b.data)} << 28 | uint64_t{alignment_of(s.out)} << 40 |
-        uint64_t{s.bias ? alignment_of(bias) : 0} << 52);
+        uint64_t{s.b.transposed} << 10 | uint64_t{s.tf32} << 11 |
+        uint64_t{alignment_of(s.a.data)} << 16 | uint64_t{alignment_of(s.b.data)} << 28 |
+        uint64_t{alignment_of(s.out)} << 40 | uint64_t{s.bias ? alignment_of(bias) : 0} << 52);
   for (int64_t v : {s.batch, s.m, s.n, s.k, s.a.ld, s.a.batch_stride, s.b.ld, s.b.batch_stride})
     h.add(static_cast<uint64_t>(v));
   return h.finish();
@@ -79,10 +85,8 @@ Status make_layout(const CublasLtApi& api, cublasLtMatrixLayout_t* out, DType t,
 // cuBLASLt thinks in columns: the row-major product a b is its product b' a', where each operand's
 // memory is read as the transpose of what we call it. So b comes first, and "rows" are our columns.
 Status describe(const CublasLtApi& api, const MatmulShape& s, const void* bias, Plan* p) {
-  TS_TRY(lt(api.cublasLtMatmulDescCreate(
-                &p->operation, in_double(s.dtype) ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                scale_type(s.dtype)),
-            api, "a descriptor"));
+  TS_TRY(lt(api.cublasLtMatmulDescCreate(&p->operation, compute_type(s), scale_type(s.dtype)), api,
+            "a descriptor"));
   auto set = [&](cublasLtMatmulDescAttributes_t a, const auto& v) {
     return lt(api.cublasLtMatmulDescSetAttribute(p->operation, a, &v, sizeof v), api,
               "a descriptor's attribute");

@@ -19,6 +19,7 @@ struct MatrixView {
 struct MatmulShape {
   DType dtype;
   bool bias;
+  bool tf32;  // products of float32 may be rounded to 10 bits
   int64_t batch, m, n, k;
   MatrixView a, b;
   void* out;  // [batch, m, n], dense
@@ -26,7 +27,7 @@ struct MatmulShape {
 
 inline constexpr size_t kMatmulWorkspace = 32u << 20;
 
-// Runs it with fp32 (fp64) accumulation and TF32 off. *unsupported is set, and nothing run, when
+// Runs it with fp32 (fp64) accumulation. *unsupported is set, and nothing run, when
 // cuBLASLt has no algorithm for it.
 Status run_cublaslt(Device& d, CUstream stream, const MatmulShape& shape, const void* bias,
                     bool* unsupported);

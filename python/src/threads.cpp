@@ -11,6 +11,7 @@
 #include "tessera/driver/cpu.h"
 #include "tessera/ops/attention/settings.h"
 #include "tessera/ops/conv/settings.h"
+#include "tessera/ops/linalg/settings.h"
 
 namespace tessera::python {
 
@@ -47,6 +48,7 @@ void bind_threads(nb::module_& m) {
         [](int64_t flag, bool on) { conv::set_flag(static_cast<conv::Flag>(flag), on); });
   m.def("_set_conv_benchmark_limit", &conv::set_benchmark_limit);
   m.def("_set_attention_ways", &attention::set_ways);
+  m.def("_set_matmul_tf32", &linalg::set_allow_tf32);
   m.def("_cudnn_version", &cudnn_version);
 }
 

@@ -94,7 +94,10 @@ def get_float32_matmul_precision():
 
 
 def set_float32_matmul_precision(precision):
-    """How much precision products of float32 matrices may lose; Tessera's lose none."""
+    """How much precision products of float32 matrices may lose on a GPU, and on the CPU none.
+
+    "high" and "medium" allow TensorFloat-32: products of numbers with 10 bits, added in float32.
+    """
     global _precision
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(
@@ -102,6 +105,7 @@ def set_float32_matmul_precision(precision):
             "was not changed"
         )
     _precision = precision
+    _C._set_matmul_tf32(precision != "highest")
 
 
 def set_flush_denormal(mode):

@@ -22,7 +22,7 @@ class _Matmul:
     allow_fp16_reduced_precision_reduction = True
     allow_bf16_reduced_precision_reduction = True
     allow_fp16_accumulation = False
-    fp32_precision = "none"
+    _named = False  # has anybody said which?
 
     @property
     def allow_tf32(self):
@@ -30,7 +30,20 @@ class _Matmul:
 
     @allow_tf32.setter
     def allow_tf32(self, value):
+        self._named = True
         _flags.set_float32_matmul_precision("high" if value else "highest")
+
+    @property
+    def fp32_precision(self):
+        """ "tf32", "ieee", or "none" where nobody has said: float32 then."""
+        return "tf32" if self.allow_tf32 else "ieee" if self._named else "none"
+
+    @fp32_precision.setter
+    def fp32_precision(self, value):
+        if value not in ("tf32", "ieee", "none"):
+            raise RuntimeError(f"Invalid precision: {value!r} is none of 'none', 'ieee', 'tf32'")
+        self.allow_tf32 = value == "tf32"
+        self._named = value != "none"
 
 
 matmul = _Matmul()

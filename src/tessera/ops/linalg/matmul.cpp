@@ -1,8 +1,19 @@
 #include "tessera/gen/linalg.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/linalg/common.h"
+#include "tessera/ops/linalg/settings.h"
 
 namespace tessera {
+
+namespace {
+
+// [B, M, K] x [B, K, N], with an optional row that is added.
+void launch_product(const TensorBase& out, std::span<const TensorBase> in) {
+  const int64_t tf32 = linalg::allow_tf32();
+  launch("matmul", {&out, 1}, in, {&tf32, 1});
+}
+
+}  // namespace
 
 TS_OP({
     .schema = "bmm(Tensor self, Tensor mat2) -> Tensor",
@@ -25,7 +36,7 @@ TS_OP({
       TensorBase out = new_empty({a.sizes()[0], a.sizes()[1], b.sizes()[2]}, a.dtype(), a.device());
       if (out.numel() == 0) return out;
       TensorBase in[] = {a, b};
-      launch("matmul", {&out, 1}, in);
+      launch_product(out, in);
       return out;
     },
     .saves = "self:mat2 mat2:self",
@@ -71,7 +82,7 @@ TS_OP({
       if (out.numel() == 0) return out;
       TensorBase in[] = {as_one(a), as_one(b)};
       TensorBase to = as_one(out);
-      launch("matmul", {&to, 1}, in);
+      launch_product(to, in);
       return out;
     },
     .saves = "self:mat2 mat2:self",
@@ -96,7 +107,7 @@ TS_OP({
       TensorBase out = new_empty({a.size(0), b.size(1)}, a.dtype(), a.device());
       TensorBase in[] = {as_one(a), as_one(b), c.tensor(2)};
       TensorBase to = as_one(out);
-      launch("matmul", {&to, 1}, in);
+      launch_product(to, in);
       return out;
     },
     .aten = "addmm",
