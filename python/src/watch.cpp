@@ -38,7 +38,7 @@ nb::dict activity() {
   out["cpu_seconds"] = static_cast<double>(a.cpu_ns) * 1e-9;
   nb::list devices;
   for (int i = 0; i < a.devices; ++i) {
-    const DeviceActivity& d = a.device[i];
+    const WatchedDevice& d = a.device[i];
     nb::dict device;
     device["launches"] = d.launches;
     device["graphs"] = d.graphs;

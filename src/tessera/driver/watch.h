@@ -18,7 +18,7 @@ struct CopyCount {
   int64_t wait_ns = 0;  // that the program waited in them
 };
 
-struct DeviceActivity {
+struct WatchedDevice {
   int64_t launches = 0;  // kernels and groups of operators
   int64_t graphs = 0;    // replayed
   CopyCount to_device, to_host;
@@ -41,7 +41,7 @@ struct Activity {
   int64_t cpu_launches = 0;
   int64_t cpu_ns = 0;  // in kernels of the CPU, over all threads that asked for them
   int devices = 0;
-  DeviceActivity device[kWatchedDevices];
+  WatchedDevice device[kWatchedDevices];
 };
 
 // From now on; zero before.
