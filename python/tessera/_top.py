@@ -19,29 +19,35 @@ def gpus():
     found, driver = _C._gpus("cuda")
     virtual, _ = _C._gpus("virtual")
     if os.environ.get("TESSERA_VIRTUAL_GPU"):
-        virtual += _idle_virtual(len(virtual))
+        virtual += _without_monitor(len(virtual))
+    elif not found:
+        found += _without_monitor(0)  # CUDA may be there, and NVML not
     if not found and not virtual and not driver["why"]:
         driver["why"] = _C._cuda_why_unavailable()
     return found + virtual, driver
 
 
-def _idle_virtual(shown):
-    """Those that TESSERA_VIRTUAL_GPU makes and no process uses yet."""
+def _without_monitor(shown):
+    """Devices of which nobody tells more: idle virtual ones; without NVML, all."""
     import tessera as torch
 
-    unknown = "power_limit_mw memory_busy temperature power_mw fan clock_mhz memory_clock_mhz"
+    names = "power_limit_mw memory_busy temperature power_mw fan clock_mhz memory_clock_mhz"
+    unknown = dict.fromkeys([*names.split(), "performance_state"], -1)
     for index in range(shown, torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
+        total, used, bus = properties.total_memory, 0, "host memory"
+        if not properties.is_virtual:
+            free, total = torch.cuda.mem_get_info(index)
+            used, bus = total - free, "NVML is not there"
         yield {
             "name": properties.name,
-            "bus": "host memory",
-            "is_virtual": True,
-            "memory_used": 0,
-            "memory_total": properties.total_memory,
-            "busy": 0,
-            "performance_state": -1,
+            "bus": bus,
+            "is_virtual": properties.is_virtual,
+            "memory_used": used,
+            "memory_total": total,
+            "busy": 0 if properties.is_virtual else -1,
             "processes": [],
-            **dict.fromkeys(unknown.split(), -1),
+            **unknown,
         }
 
 

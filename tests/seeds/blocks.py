@@ -15,7 +15,6 @@ NO_GPU = ".*(?:Found no NVIDIA driver on your system|No CUDA GPUs are available|
 
 # Parts of PyTorch that these need are not there.
 NOT_YET = {
-    "004_11_distributed": "torch.distributed",
     "004_12_torch_profiler": "torch.profiler",
 }
 
