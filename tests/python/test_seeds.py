@@ -26,8 +26,8 @@ def test_every_block_has_its_place_and_what_is_expected():
         lines = (blocks.HERE / "blocks" / block.file).read_text().count("\n")
         assert lines == block.last - block.first + 1, block.file
         for kind in ("cpu", "virtual"):
-            assert blocks.expected(block.name, kind) or block.name in blocks.NOT_YET, block.name
-    for kind in ("cpu", "gpu"):
+            assert blocks.expected(block.name, kind), block.name
+    for kind in ("cpu", "gpu", "one_gpu"):
         named = {path.stem for path in (blocks.HERE / "expected" / kind).iterdir()}
         assert named <= {block.name for block in BLOCKS}
 
@@ -36,8 +36,6 @@ def test_every_block_has_its_place_and_what_is_expected():
 def test_block(block):
     gpu = "" if KIND == "cpu" else torch.cuda.get_device_name()
     said, why = blocks.verdict(block, KIND, PACKAGES, gpu)
-    if said == "fails" and block.name in blocks.NOT_YET:
-        pytest.skip(f"needs {blocks.NOT_YET[block.name]}")
     assert said != "fails", why
 
 

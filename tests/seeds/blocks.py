@@ -13,11 +13,6 @@ NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 # The names of devices in words of an expected line, see README.md.
 NO_GPU = ".*(?:Found no NVIDIA driver on your system|No CUDA GPUs are available|no CUDA-capable).*"
 
-# Parts of PyTorch that these need are not there.
-NOT_YET = {
-    "004_12_torch_profiler": "torch.profiler",
-}
-
 
 class Block(NamedTuple):
     file: str
