@@ -1,5 +1,9 @@
 #include "copy_team.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -21,6 +25,30 @@ void pause() {
 #endif
 }
 
+// Past the caches: the bus reads lines that lie changed in some core's cache at half its speed.
+void copy_past_caches(char* to, const char* from, size_t bytes) {
+#if defined(__x86_64__)
+  constexpr size_t kLine = 64;
+  const size_t head = std::min(bytes, (kLine - reinterpret_cast<uintptr_t>(to) % kLine) % kLine);
+  std::memcpy(to, from, head);
+  size_t at = head;
+  for (; at + kLine <= bytes; at += kLine) {
+    const __m128i* in = reinterpret_cast<const __m128i*>(from + at);
+    __m128i* out = reinterpret_cast<__m128i*>(to + at);
+    const __m128i a = _mm_loadu_si128(in), b = _mm_loadu_si128(in + 1);
+    const __m128i c = _mm_loadu_si128(in + 2), d = _mm_loadu_si128(in + 3);
+    _mm_stream_si128(out, a);
+    _mm_stream_si128(out + 1, b);
+    _mm_stream_si128(out + 2, c);
+    _mm_stream_si128(out + 3, d);
+  }
+  std::memcpy(to + at, from + at, bytes - at);
+  _mm_sfence();
+#else
+  std::memcpy(to, from, bytes);
+#endif
+}
+
 }  // namespace
 
 struct CopyTeam::Threads {
@@ -31,8 +59,11 @@ void CopyPieces::copy(int64_t i) const {
   const size_t at = static_cast<size_t>(i) * piece;
   char* in_line = line + at;
   char* in_slot = slot_of(i / per_unit) + static_cast<size_t>(i % per_unit) * piece;
-  std::memcpy(to_slots ? in_slot : in_line, to_slots ? in_line : in_slot,
-              std::min(piece, bytes - at));
+  const size_t n = std::min(piece, bytes - at);
+  if (to_slots)
+    copy_past_caches(in_slot, in_line, n);
+  else
+    std::memcpy(in_line, in_slot, n);
 }
 
 void CopyTeam::start() {
