@@ -2,6 +2,7 @@
 
 #include "tessera/amp/weight_cache.h"
 #include "tessera/gen/copy.h"
+#include "tessera/ops/modes.h"
 
 namespace tessera::amp {
 
@@ -122,3 +123,7 @@ void Casts::cast_to(DType target, bool lower) {
 }
 
 }  // namespace tessera::amp
+
+namespace tessera {
+bool autocasts(DeviceType type) { return amp::autocast_enabled(type); }
+}  // namespace tessera

@@ -11,6 +11,7 @@
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/modes.h"
 
 namespace tessera {
 
@@ -185,6 +186,12 @@ TensorBase against_probabilities(const TensorBase& log_p, const TensorBase& give
   return op::div(total, Scalar(static_cast<double>(log_p.numel()) / static_cast<double>(classes)));
 }
 
+bool takes_rows(const TensorBase& x, const TensorBase& target, const TensorBase& weight) {
+  return x.dim() == 2 && x.numel() > 0 && is_floating(x.dtype()) &&
+         target.dtype() == DType::kInt64 && has_kernel(x.device(), "rows_entropy") &&
+         (!weight.defined() || (weight.dim() == 1 && weight.numel() == x.size(1)));
+}
+
 // The share of all classes in label smoothing.
 TensorBase smooth_part(const TensorBase& log_p, const TensorBase& target, const TensorBase& weight,
                        int64_t ignore_index, Reduction how) {
@@ -234,7 +241,8 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const Reduction how = reduction_of(c, 3, 5, 6);
-      const TensorBase &x = c.tensor(0), &target = c.tensor(1);
+      TensorBase x = c.tensor(0);
+      const TensorBase& target = c.tensor(1);
       const TensorBase weight = c.maybe(2);
       const double smoothing = c.number(7);
       TS_CHECK(smoothing >= 0 && smoothing <= 1,
@@ -248,6 +256,12 @@ TS_OP({
       } else {
         check_shapes(x, target);
       }
+      // On a GPU autocast asks for float32: of the result. What is read may stay as it is.
+      const bool widened = is_reduced_floating(x.dtype()) && autocasts(x.device().type);
+      if (!probabilities && smoothing == 0 && takes_rows(x, target, weight))
+        return op::_rows_entropy(x, target, weight, c.integer(4), static_cast<int64_t>(how),
+                                 widened ? DType::kFloat32 : x.dtype())[0];
+      if (widened) x = op::_to_dtype(x, DType::kFloat32);
       TensorBase log_p = op::log_softmax(x, x.dim() == 1 ? 0 : 1);
       if (probabilities) return against_probabilities(log_p, target, weight, smoothing, how);
       TensorBase loss = nll(log_p, target, weight, c.integer(4), how);
@@ -259,7 +273,7 @@ TS_OP({
       return both.dtype() == loss.dtype() ? both : op::_to_dtype(both, loss.dtype());
     },
     .aten = "cross_entropy_loss",
-    .autocast = Autocast::kFloat32,
+    .autocast = Autocast::kFloat32Cpu,
     .samples = {{"T(3, 5), I([0, 4, 2], 5)"},
                 {"T(3, 5), I([0, 4, 2], 5), label_smoothing=0.1"},
                 {"T(3, 5), P(3, 5)"}},
