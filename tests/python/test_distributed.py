@@ -70,6 +70,68 @@ def test_collectives_by_mpi(device):
     assert code == 0 and out.count("done") == (4 if KIND == "cpu" else 3), out
 
 
+@pytest.mark.skipif(KIND != "cuda", reason="NCCL is for CUDA devices")
+class TestNccl:
+    def test_collectives(self):
+        need("nccl")
+        size = min(torch.cuda.device_count(), 3)
+        code, out = several(size, PROGRAMS / "collectives.py", "nccl", "cuda")
+        assert code == 0 and out.count("done") == size, out
+
+    def test_shared_device(self, tmp_path):
+        need("nccl")
+        program = script(
+            tmp_path,
+            """
+import torch, torch.distributed as dist
+dist.init_process_group("nccl")
+dist.all_reduce(torch.ones(3, device="cuda:0"))
+""",
+        )
+        code, out = several(2, program)
+        assert code == 1 and "NCCL needs a GPU for each rank: ranks 0 and 1 both use" in out, out
+        assert "set_device(LOCAL_RANK)" in out
+
+    @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two devices")
+    def test_killed_rank(self, tmp_path):
+        need("nccl")
+        program = script(
+            tmp_path,
+            """
+import datetime, os, signal, sys, torch, torch.distributed as dist
+rank = int(os.environ["RANK"])
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl", timeout=datetime.timedelta(seconds=20))
+try:
+    for step in range(10_000):
+        if rank == 1 and step == 20:
+            os.kill(os.getpid(), signal.SIGKILL)
+        dist.all_reduce(torch.ones(3, device="cuda"))
+        torch.cuda.synchronize()
+except dist.DistBackendError as error:
+    print(error)
+""",
+        )
+        env = {"TESSERA_EMULATOR": "2x1GiB,async"} if EMULATED else {}
+        port = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, "-m", "tessera", "run", program],
+                env=os.environ | env | port | {"RANK": str(r)},
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for r in range(2)
+        ]
+        out = ranks[0].communicate(timeout=60)[0]
+        ranks[1].wait()
+        assert re.search(
+            r"\[rank 0\] all_reduce of 3 elements of torch.float32, SUM, sequence number 2[0-9] "
+            r".*rank 1 died",
+            out,
+        ), out
+
+
 @pytest.mark.skipif(KIND != "cpu", reason="the same on every device")
 class TestJobs:
     @pytest.mark.parametrize("number", range(3))
@@ -157,6 +219,39 @@ os.write(1, f"{line} {secret[0]} {secret[1]} {sys.argv[1:]}\\n".encode())
                 break
             assert time.monotonic() < deadline, "the processes outlive their launcher"
             time.sleep(0.05)
+
+    def test_killed_rank_of_mpirun(self, tmp_path):
+        need("mpi")
+        program = script(
+            tmp_path,
+            """
+import os, signal, torch, torch.distributed as dist
+dist.init_process_group("mpi")
+for step in range(100_000):
+    if dist.get_rank() == 1 and step == 50:
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.all_reduce(torch.ones(3))
+""",
+        )
+        code, out = by_mpirun(3, sys.executable, "-m", "tessera", "run", program, timeout=60)
+        assert code != 0 and re.search("rank 1 .*(signal 9|died)|signal 9", out), out
+
+    def test_deadline_of_mpi(self, tmp_path):
+        need("mpi")
+        program = script(
+            tmp_path,
+            """
+import datetime, time, torch, torch.distributed as dist
+dist.init_process_group("mpi", timeout=datetime.timedelta(seconds=1))
+dist.barrier()
+if dist.get_rank() == 1:
+    time.sleep(20)
+dist.all_reduce(torch.ones(3))
+""",
+        )
+        code, out = by_mpirun(2, sys.executable, "-m", "tessera", "run", program, timeout=60)
+        assert code != 0 and "sequence number 2 of group 'default_pg', failed: no answer" in out
+        assert "rank 1: last called barrier, sequence number 1" in out, out
 
     def test_mpirun_with_gloo(self, tmp_path):
         need("gloo"), need("mpi")

@@ -37,6 +37,7 @@ EMULATED_FILES = (
     "test_cuda_pool.py",
     "test_cuda_search.py",
     "test_cuda_sorting.py",
+    "test_distributed.py",
     "test_dropout_and_norms.py",
     "test_fuse.py",
     "test_grad_scaler.py",

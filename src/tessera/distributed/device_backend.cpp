@@ -244,12 +244,14 @@ void DeviceBackend::queue(const Request& r, Lines& l) {
       return e.reduce_scatter(all.raw(), typed.raw(), count(typed), dtype, r.op, l.stream);
     }
     case Collective::kGather:
+      if (r.inputs[0].numel() == 0) return;
       sends.push_back({r.inputs[0].raw(), count(r.inputs[0]), r.peer});
       if (r.peer == rank)
         parts(r.outputs, std::vector<int64_t>(static_cast<size_t>(size), r.inputs[0].numel()),
               receives);
       return e.exchange(sends, receives, dtype, l.stream);
     case Collective::kScatter:
+      if (typed.numel() == 0) return;
       receives.push_back({typed.raw(), count(typed), r.peer});
       if (r.peer == rank)
         parts(r.inputs, std::vector<int64_t>(static_cast<size_t>(size), typed.numel()), sends);

@@ -9,6 +9,10 @@ import tessera as torch
 import tessera.distributed as dist
 
 backend, device = sys.argv[1], sys.argv[2]
+# NCCL knows fewer reductions; on the virtual GPU the name stands for another library.
+nccl = backend == "nccl" and not os.environ.get("TESSERA_VIRTUAL_GPU")
+if nccl:
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 dist.init_process_group(backend, timeout=datetime.timedelta(seconds=60))
 rank, size = dist.get_rank(), dist.get_world_size()
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
@@ -65,12 +69,14 @@ def expect(what, got, want):
 
 def reductions():
     for dtype in [torch.bool, *INTEGERS, *FLOATS, *COMPLEX]:
-        ops = [Op.SUM, Op.PRODUCT]
+        if nccl and dtype == torch.int16:
+            continue
+        ops = [Op.SUM] if nccl and dtype.is_complex else [Op.SUM, Op.PRODUCT]
         if not dtype.is_complex:
             ops += [Op.MIN, Op.MAX]
         if dtype.is_floating_point:
             ops.append(Op.AVG)
-        elif not dtype.is_complex:
+        elif not dtype.is_complex and not nccl:
             ops += [Op.BAND, Op.BOR, Op.BXOR]
         for op in ops:
             for n in sizes(dtype) if op == Op.SUM else [1000]:
@@ -141,6 +147,8 @@ def messages():
     n = 3000
     after, before = (rank + 1) % size, (rank - 1) % size
     for dtype in [torch.int64, torch.bfloat16]:
+        if nccl:
+            break  # NCCL has no tags, and two that send to each other wait for ever
         works = [dist.isend(mine(n, dtype), after), dist.isend(mine(5, dtype), after, tag=9)]
         tagged = torch.empty(5, dtype=dtype, device=device)
         assert dist.recv(tagged, before, tag=9) == before
@@ -158,6 +166,8 @@ def messages():
     for work in dist.batch_isend_irecv(batch):
         work.wait()
     expect("batch_isend_irecv", out, values(before, n, torch.float32))
+    if nccl:
+        return
     if rank == 0:
         seen = set()
         for _ in range(size - 1):
