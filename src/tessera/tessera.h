@@ -1,6 +1,7 @@
 // The C++ face: #include <tessera/tessera.h>.
 #pragma once
 #include "tessera/data/data.h"
+#include "tessera/distributed/distributed.h"
 #include "tessera/face/benchmark.h"
 #include "tessera/face/build.h"
 #include "tessera/face/cuda.h"

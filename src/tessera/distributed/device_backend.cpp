@@ -159,6 +159,7 @@ WorkPtr DeviceBackend::run(Request r) {
   try {
     queue(*request, lines);
   } catch (const std::runtime_error& e) {
+    if (auto error = group_.failure()) std::rethrow_exception(error);
     fail(DistErrorKind::kBackend, group_.title(*request), ", failed: ", e.what());
   }
   if (in_batch_)

@@ -1,6 +1,7 @@
-// Stands in for libnccl: ranks are joined by sockets, each pair by one of its own. A collective sends
-// everybody's data to everybody, and each rank computes its result. Queued on the stream like the
-// real ones: a rank that does not come holds up the streams of the others until they are aborted.
+// Stands in for libnccl: ranks are joined by sockets, each pair by one of its own. A collective
+// sends everybody's data to everybody, and each rank computes its result. Queued on the stream like
+// the real ones: a rank that does not come holds up the streams of the others until they are
+// aborted.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -93,9 +94,10 @@ void fold(const std::vector<char>& all, size_t first, size_t count, size_t strid
     T v = in[first + i];
     for (int r = 1; r < size; ++r) {
       T w = in[static_cast<size_t>(r) * stride + first + i];
-      v = op == 1 ? static_cast<T>(v * w)
-                  : op == 2 ? (w > v ? w : v)
-                            : op == 3 ? (w < v ? w : v) : static_cast<T>(v + w);
+      v = op == 1   ? static_cast<T>(v * w)
+          : op == 2 ? (w > v ? w : v)
+          : op == 3 ? (w < v ? w : v)
+                    : static_cast<T>(v + w);
     }
     to[i] = op == 4 ? static_cast<T>(v / static_cast<T>(size)) : v;
   }
@@ -173,8 +175,9 @@ extern "C" {
 
 int ncclGetVersion(int* v) { return *v = 22700, kSuccess; }
 const char* ncclGetErrorString(int code) {
-  return code == kRemoteError ? "remote process exited or there was a network error"
-                              : code == kInvalidArgument ? "invalid argument" : "system error";
+  return code == kRemoteError       ? "remote process exited or there was a network error"
+         : code == kInvalidArgument ? "invalid argument"
+                                    : "system error";
 }
 int ncclGetUniqueId(UniqueId* id) {
   std::snprintf(id->internal, sizeof id->internal, "emulated-nccl-%d-%d", int(getpid()),
