@@ -11,6 +11,7 @@
 #include "kernel.h"
 #include "kernels.h"
 #include "monitor.h"
+#include "notes.h"
 #include "pages.h"
 #include "reduce.h"
 
@@ -261,7 +262,11 @@ Status stream_wait_event(int device, StreamHandle s, EventHandle e) {
 // this returns; `source_stable` allows nothing more.
 Status copy(Exec exec, CopyKind kind, void* dst, const void* src, size_t bytes, bool) {
   return with(exec.device, [&](Device& d) {
-    return copy_on(d, stream_of(d, exec.stream), kind, dst, src, bytes);
+    const CUstream stream = stream_of(d, exec.stream);
+    static constexpr const char* names[] = {"Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD"};
+    TimedCall timed(d, stream, DeviceActivity::Kind::kCopy, names[static_cast<int>(kind)],
+                    static_cast<int64_t>(bytes));
+    return copy_on(d, stream, kind, dst, src, bytes);
   });
 }
 
@@ -282,19 +287,27 @@ Status copy_peer(Exec exec, void* dst, int dst_device, const void* src, int src_
 }
 
 Status run_group(Exec exec, const GroupProgram* program) {
-  return with(exec.device,
-              [&](Device& d) { return run_group_on(d, stream_of(d, exec.stream), *program); });
+  return with(exec.device, [&](Device& d) {
+    const CUstream stream = stream_of(d, exec.stream);
+    TimedCall timed(d, stream, DeviceActivity::Kind::kKernel, "group");
+    return run_group_on(d, stream, *program);
+  });
 }
 
 Status run_groups(Exec exec, const GroupProgram* const* programs, int count) {
   return with(exec.device, [&](Device& d) {
-    return run_groups_on(d, stream_of(d, exec.stream), programs, count);
+    const CUstream stream = stream_of(d, exec.stream);
+    TimedCall timed(d, stream, DeviceActivity::Kind::kKernel, "group");
+    return run_groups_on(d, stream, programs, count);
   });
 }
 
 Status run_reduce(Exec exec, const ReduceProgram* program) {
-  return with(exec.device,
-              [&](Device& d) { return run_reduce_on(d, stream_of(d, exec.stream), *program); });
+  return with(exec.device, [&](Device& d) {
+    const CUstream stream = stream_of(d, exec.stream);
+    TimedCall timed(d, stream, DeviceActivity::Kind::kKernel, program->body->name);
+    return run_reduce_on(d, stream, *program);
+  });
 }
 
 bool can_join(const JoinedProgram* program) {
@@ -310,6 +323,7 @@ Status run_joined(Exec exec, const JoinedProgram* program) {
   const Joins joins(p.before, p.after);
   return with(exec.device, [&](Device& d) {
     const CUstream stream = stream_of(d, exec.stream);
+    TimedCall timed(d, stream, DeviceActivity::Kind::kKernel, p.kernel);
     if (p.reduce) return run_reduce_on(d, stream, *p.reduce, joins);
     return find_joined_kernel(p.kernel)->run(d, stream, *p.args, joins);
   });
@@ -317,14 +331,20 @@ Status run_joined(Exec exec, const JoinedProgram* program) {
 
 Status run_reduces(Exec exec, const JoinedProgram* const* programs, int count) {
   return with(exec.device, [&](Device& d) {
-    return run_reduces_on(d, stream_of(d, exec.stream), programs, count);
+    const CUstream stream = stream_of(d, exec.stream);
+    TimedCall timed(d, stream, DeviceActivity::Kind::kKernel, "reductions");
+    return run_reduces_on(d, stream, programs, count);
   });
 }
 
 Status run_kernel(Exec exec, const char* name, const KernelArgs* args) {
   KernelFn run = find_named_kernel(name);
   if (!run) return fail(Code::kUnsupported, "%s is not implemented for CUDA", name);
-  return with(exec.device, [&](Device& d) { return run(d, stream_of(d, exec.stream), *args); });
+  return with(exec.device, [&](Device& d) {
+    const CUstream stream = stream_of(d, exec.stream);
+    TimedCall timed(d, stream, DeviceActivity::Kind::kKernel, name);
+    return run(d, stream, *args);
+  });
 }
 
 bool has_kernel(const char* name) { return find_named_kernel(name) != nullptr; }
@@ -427,6 +447,9 @@ constexpr Backend kBackend = {
     .graph_launch = graph_launch,
     .graph_destroy = graph_destroy,
     .graph_raw = graph_raw,
+    .profile_begin = profile_begin,
+    .profile_take = profile_take,
+    .profile_end = profile_end,
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 """`profile`: thin over the core's profiles; what is here follows the steps of a loop."""
 
 import enum
+import functools
 import json
 import os
 import time
@@ -52,6 +53,11 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
         prof.export_chrome_trace(os.path.join(dir_name, file))
 
     return handler
+
+
+@functools.cache
+def _say_once(text):
+    warnings.warn(text, stacklevel=4)
 
 
 _ON = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -188,6 +194,14 @@ class profile:
 
     def stop_trace(self):
         self._profile.stop()
+        if self._profile.uses_device and "not CUPTI" in self._profile.measured_by:
+            _say_once(f"device times are from {self._profile.measured_by}")
+        if self._profile.dropped:
+            warnings.warn(
+                f"{self._profile.dropped} events were not recorded: the profile is full "
+                "(TESSERA_PROFILE_MAX_EVENTS)",
+                stacklevel=3,
+            )
 
     # What it found
 

@@ -38,14 +38,11 @@ class Devices {
     ++on_;
     return true;
   }
-  // Of the time from `begin` on.
-  std::vector<profile::Activity> take(int64_t begin) {
+  // All that was noted since the first of the profiles that are on.
+  std::vector<profile::Activity> take() {
     std::lock_guard lock(mutex_);
     collect();
-    std::vector<profile::Activity> out;
-    for (const profile::Activity& a : activities_)
-      if (a.start >= begin) out.push_back(a);
-    return out;
+    return activities_;
   }
   void end() {
     std::lock_guard lock(mutex_);
@@ -157,7 +154,7 @@ void Profile::stop() {
   wait_for_devices();
   const int64_t end = profile::steady_ns();
   std::vector<profile::Activity> activities;
-  if (on_device_) activities = Devices::get().take(begin_);
+  if (on_device_) activities = Devices::get().take();
   trace_ = std::make_shared<profile::Trace>(profile::buffers(), std::move(activities), begin_, end,
                                             what_);
   trace_->dropped = profile::dropped();

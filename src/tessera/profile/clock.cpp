@@ -6,8 +6,6 @@
 
 namespace tessera::profile {
 
-namespace {
-
 bool find_even_counter() {
 #if defined(__x86_64__)
   // Bit 8 of edx: it runs at one rate whatever the processor does.
@@ -17,6 +15,8 @@ bool find_even_counter() {
   return false;
 #endif
 }
+
+namespace {
 
 struct Reading {
   int64_t ticks, ns;
@@ -36,11 +36,6 @@ Reading read_both() {
   return best;
 }
 
-}  // namespace
-
-const bool even_counter = find_even_counter();
-
-namespace {
 // From when the library was loaded: the longer ago, the better is the rate known.
 const Reading g_first = read_both();
 }  // namespace
@@ -49,7 +44,7 @@ TickScale::TickScale() {
   const Reading now = read_both();
   ticks_ = now.ticks;
   ns_ = now.ns;
-  rate_ = even_counter && now.ticks > g_first.ticks
+  rate_ = even_counter() && now.ticks > g_first.ticks
               ? static_cast<double>(now.ns - g_first.ns) /
                     static_cast<double>(now.ticks - g_first.ticks)
               : 1.0;

@@ -15,12 +15,18 @@ inline int64_t steady_ns() {
       .count();
 }
 
-extern const bool even_counter;
+bool find_even_counter();
+// A variable of each library's and program's own: one that a program shares with the core could be
+// a copy made before it had its value.
+inline bool even_counter() {
+  static const bool even = find_even_counter();
+  return even;
+}
 
 // In units of its own: a third of what asking the system costs.
 inline int64_t ticks() {
 #if defined(__x86_64__)
-  if (even_counter) [[likely]]
+  if (even_counter()) [[likely]]
     return static_cast<int64_t>(__rdtsc());
 #endif
   return steady_ns();

@@ -112,15 +112,15 @@ void Trace::read(const Buffer& buffer, const TickScale& scale) {
 }
 
 void Trace::read_activities() {
-  // Device work is of it if its call is: what was queued before may still run.
-  std::unordered_set<uint64_t> calls;
+  // What was queued before it began is not of it, also if it ran later.
+  std::unordered_set<uint64_t> before;
   const auto outside = [this](const Activity& a) {
     return a.start < begin_ || a.start > begin_ + length_;
   };
   for (const Activity& a : activities_)
-    if (a.kind == Activity::Kind::kCall && !outside(a)) calls.insert(a.correlation);
+    if (a.kind == Activity::Kind::kCall && outside(a)) before.insert(a.correlation);
   std::erase_if(activities_, [&](const Activity& a) {
-    return outside(a) || (a.correlation && !calls.contains(a.correlation));
+    return outside(a) || (a.correlation && before.contains(a.correlation));
   });
   for (const Activity& a : activities_) {
     TraceEvent t{};
