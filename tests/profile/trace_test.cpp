@@ -112,7 +112,10 @@ TEST(ProfileTrace, WhatBeganBeforeOrEndedAfterIsNotOfIt) {
 
 TEST(ProfileTrace, KernelsCountForTheOperatorThatLaunchedThem) {
   Made m;
-  m.add(Kind::kGroup, "mul_add", 12, 20);
+  Member members[] = {{0, "mul", nullptr}, {0, "add", nullptr}};
+  Event* group = m.buffer->begin_event();
+  *group = {Kind::kGroup, 0, 2, m.tick(12), m.tick(20), "", 99, -1, 0, members, nullptr, 0};
+  m.buffer->publish();
   m.add(Kind::kOperator, "item", 10, 90);
   m.activity(Activity::Kind::kCall, "cuLaunchKernel", 13, 15, 1);
   m.activity(Activity::Kind::kKernel, "group", 40, 70, 1);
@@ -164,7 +167,7 @@ TEST(ProfileTrace, GroupsPointAtTheirCalls) {
   members[0] = {call, "relu", nullptr};
   members[1] = {0, "add", nullptr};
   Event* e = m.buffer->begin_event();
-  *e = {Kind::kGroup, 0, 2, m.tick(10), m.tick(20), "relu_add", 99, -1, 0, members, nullptr, 0};
+  *e = {Kind::kGroup, 0, 2, m.tick(10), m.tick(20), "", 99, -1, 0, members, nullptr, 0};
   m.buffer->publish();
   auto trace = m.trace();
   ASSERT_EQ(trace->arrows().size(), 1u);

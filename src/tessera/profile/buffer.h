@@ -29,8 +29,8 @@ class Buffer {
   // Room that lives as long as the buffer, aligned to 8 bytes.
   void* room(size_t bytes);
   const char* copy(std::string_view text);
-  SourceRef* keep(SourceRef source) { return &sources_.emplace_back(std::move(source)); }
-  std::vector<SourceRef>& new_stack() { return stacks_.emplace_back(); }
+  // Lives as long; to be filled before the event is published.
+  std::vector<SourceRef>& new_sources() { return sources_.emplace_back(); }
   uint64_t next_id() { return number_ << 40 | ++ids_; }
 
   // By anybody.
@@ -62,8 +62,7 @@ class Buffer {
   std::deque<std::unique_ptr<char[]>> rooms_;
   size_t room_left_ = 0;
   char* room_at_ = nullptr;
-  std::deque<SourceRef> sources_;
-  std::deque<std::vector<SourceRef>> stacks_;
+  std::deque<std::vector<SourceRef>> sources_;
 };
 
 }  // namespace tessera::profile

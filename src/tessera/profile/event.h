@@ -19,8 +19,8 @@ enum class Kind : uint8_t {
 
 // One operator of a group.
 struct Member {
-  uint64_t call;  // the event of its call; 0 if that was not recorded
-  const char* name;
+  uint64_t call;            // the event of its call; 0 if that was not recorded
+  const char* name;         // lives as long as the process
   const SourceRef* source;  // where it was called; null if not known
 };
 

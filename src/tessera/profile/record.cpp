@@ -38,30 +38,39 @@ int64_t most_events() {
   return most;
 }
 
-// A thread that ends may still run deferred work, after its own variables are gone: that is not
-// noted any more.
-thread_local bool t_ended = false;
-
+// Without a constructor or destructor, so that looking at it costs little. A thread that ends may
+// still run deferred work, after its other variables are gone: that is not noted any more.
 struct ThisThread {
-  uint64_t generation = 0;
-  std::shared_ptr<Buffer> buffer;
-  Scope* scope = nullptr;
-  ~ThisThread() { t_ended = true; }
+  Buffer* buffer;
+  uint64_t generation;
+  Scope* scope;
+  bool ended;
 };
-ThisThread& this_thread() {
-  thread_local ThisThread t;
-  return t;
+constinit thread_local ThisThread t_this{};
+
+// Keeps the thread's buffer while the thread may write to it.
+struct Holder {
+  std::shared_ptr<Buffer> buffer;
+  ~Holder() {
+    t_this.ended = true;
+    t_this.buffer = nullptr;
+  }
+};
+
+[[gnu::noinline]] void new_buffer(ThisThread& t) {
+  thread_local Holder holder;
+  Profiles& p = profiles();
+  std::lock_guard lock(p.mutex);
+  holder.buffer = std::make_shared<Buffer>(static_cast<uint32_t>(syscall(SYS_gettid)), ++p.threads);
+  t.buffer = holder.buffer.get();
+  t.generation = g_generation.load(std::memory_order_relaxed);
+  if (p.on) p.buffers.push_back(holder.buffer);
 }
 
-std::shared_ptr<Buffer>& buffer_of(ThisThread& t) {
+Buffer* buffer_of(ThisThread& t) {
   const uint64_t generation = g_generation.load(std::memory_order_acquire);
-  if (t.generation != generation || !t.buffer) [[unlikely]] {
-    Profiles& p = profiles();
-    std::lock_guard lock(p.mutex);
-    t.buffer = std::make_shared<Buffer>(static_cast<uint32_t>(syscall(SYS_gettid)), ++p.threads);
-    t.generation = g_generation.load(std::memory_order_relaxed);
-    if (p.on) p.buffers.push_back(t.buffer);
-  }
+  if (t.generation != generation || !t.buffer) [[unlikely]]
+    new_buffer(t);
   return t.buffer;
 }
 
@@ -109,26 +118,27 @@ bool take_room_for(int64_t events) {
 }
 
 Buffer& own_buffer() {
-  if (t_ended) [[unlikely]]
+  ThisThread& t = t_this;
+  if (t.ended) [[unlikely]]
     return *new Buffer(0, 0);  // nobody reads it; what is told to it lives on
-  return *buffer_of(this_thread());
+  return *buffer_of(t);
 }
 
-Scope* current_scope() { return t_ended ? nullptr : this_thread().scope; }
+Scope* current_scope() { return t_this.scope; }
 
 Scope::Scope(Kind kind, const char* name)
     : buffer_(nullptr), outer_(nullptr), name_(name), kind_(kind), id_(0) {
-  if (t_ended) [[unlikely]]
+  ThisThread& t = t_this;
+  if (t.ended) [[unlikely]]
     return;
-  ThisThread& t = this_thread();
-  buffer_ = buffer_of(t).get();
+  buffer_ = buffer_of(t);
   generation_ = t.generation;
   outer_ = t.scope;
   t.scope = this;
   id_ = buffer_->next_id();
   const uint32_t w = what();
   if (w & kStacks) {
-    std::vector<SourceRef>& calls = buffer_->new_stack();
+    std::vector<SourceRef>& calls = buffer_->new_sources();
     SourceRef::capture_stack(&calls);
     stack_ = calls.data();
     stack_size_ = static_cast<uint32_t>(calls.size());
@@ -144,7 +154,7 @@ void Scope::end() {
   if (!buffer_) return;
   const int64_t now = ticks();
   if (marked_ && mark_hooks.pop) mark_hooks.pop();
-  ThisThread& t = this_thread();
+  ThisThread& t = t_this;
   // A user's scope may be ended out of order, or by another thread.
   if (t.scope == this) {
     t.scope = outer_;
@@ -153,7 +163,7 @@ void Scope::end() {
       if (s->outer_ == this) s->outer_ = outer_;
   }
   // Of an earlier profile the buffer may be gone.
-  if (t.generation == generation_ && t.buffer.get() == buffer_) {
+  if (t.generation == generation_ && t.buffer == buffer_) {
     if (Event* e = buffer_->begin_event()) {
       *e = {kind_, 0, count, start_, now, name_, id_, sequence, amount, data, stack_, stack_size_};
       buffer_->publish();
@@ -165,7 +175,7 @@ void Scope::end() {
 }
 
 void note_memory(int device, const void* address, int64_t bytes, int64_t allocated) {
-  if (t_ended) [[unlikely]]
+  if (t_this.ended) [[unlikely]]
     return;
   Buffer& b = own_buffer();
   Event* e = b.begin_event();

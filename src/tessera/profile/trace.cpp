@@ -2,12 +2,35 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "tessera/base/error.h"
 
 namespace tessera::profile {
+
+namespace {
+
+// "mul_add_x3_relu": in program order, at most a few.
+std::string joined_names(std::span<const Member> members) {
+  constexpr int kMost = 6;
+  std::string out;
+  int parts = 0;
+  for (size_t i = 0; i < members.size();) {
+    if (parts++ == kMost) return out + cat("_and_", members.size() - i, "_more");
+    size_t same = i;
+    while (same < members.size() && !std::strcmp(members[same].name, members[i].name)) ++same;
+    if (!out.empty()) out += '_';
+    out += members[i].name;
+    if (same - i > 1) out += cat("_x", same - i);
+    i = same;
+  }
+  return out;
+}
+
+}  // namespace
 
 Trace::Trace(std::vector<std::shared_ptr<const Buffer>> buffers, std::vector<Activity> activities,
              int64_t begin, int64_t end, uint32_t what)
@@ -68,7 +91,7 @@ std::string_view Trace::name_of(const Event& e) {
       text = cat(accumulates ? "torch::autograd::" : "", e.name);
       break;
     case Kind::kGroup:
-      text = cat("group::", e.name);
+      text = cat("group::", joined_names({static_cast<const Member*>(e.data), e.count}));
       break;
     default:
       text = e.name;
