@@ -51,6 +51,10 @@ def _size(size):
     return f"{size:.2f} GB"
 
 
+def _count(n, one, many):
+    return f"{n:,} {one if n == 1 else many}"
+
+
 def _share(part, whole):
     return 100.0 * part / whole if whole else 0.0
 
@@ -111,7 +115,8 @@ def advice(a):
         k: sum(d["to_device"][k] for d in a["devices"])
         for k in ("bytes", "pageable_bytes", "seconds")
     }
-    copying = _share(up["seconds"], a["seconds"])
+    # A copy that waits behind kernels costs nothing: only when the GPU is idle does it hold up.
+    copying = min(_share(up["seconds"], a["seconds"]), 100 - a["busy"])
     waits = sum(d["to_host"]["copies"] + d["synchronized"] for d in a["devices"])
     per_kernel = waits / max(1, sum(d["launches"] for d in a["devices"]))
     choices = [
@@ -173,15 +178,14 @@ def report():
             c = d[name]
             pinned = c["bytes"] - c["pageable_bytes"]
             yield (
-                f"  {words:<20}{c['copies']:,} copies, {_size(c['bytes'])}: "
+                f"  {words:<20}{_count(c['copies'], 'copy', 'copies')}, {_size(c['bytes'])}: "
                 f"{_size(c['pageable_bytes'])} pageable, {_size(pinned)} pinned; "
                 f"{c['seconds']:.2f} s in them"
             )
         if d["between_bytes"]:
             yield f"  to other GPUs       {_size(d['between_bytes'])}"
-        yield (
-            f"  waited for          {d['synchronized']:,} times, {d['synchronized_seconds']:.2f} s"
-        )
+        waits = _count(d["synchronized"], "time", "times")
+        yield f"  waited for          {waits}, {d['synchronized_seconds']:.2f} s"
         yield f"  peak memory         {_size(d['peak'])} of {_size(d['total'])}"
     if a["available"]:
         yield f"GPU busy              {a['busy']:5.1f} %"

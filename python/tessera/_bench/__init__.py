@@ -54,3 +54,13 @@ def no_gpu(what):
 
     print(f"{what} needs a GPU: {torch._C._cuda_why_unavailable()}")
     print("TESSERA_VIRTUAL_GPU=1x2GiB makes one of host memory, to see how this looks.")
+
+
+def best_of(timers, seconds, rounds=3):
+    """The shortest median of each: they take turns, so that what disturbs the machine for a while
+    disturbs all of them."""
+    medians = [[] for _ in timers]
+    for _ in range(rounds):
+        for timer, found in zip(timers, medians):
+            found.append(timer.blocked_autorange(min_run_time=seconds / rounds).median)
+    return [min(found) for found in medians]

@@ -109,9 +109,10 @@ def _panel(plot):
         yield from _bars_panel(plot)
         return
     x, y = _axes(plot)
-    inner_w, inner_h = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+    top = _TOP + 18 * ((len(plot.series) + 1) // 2)  # names stand above, two in a row
+    inner_w, inner_h = _WIDTH - _LEFT - _RIGHT, _HEIGHT - top - _BOTTOM
     to_x = lambda value: _LEFT + x(value) * inner_w  # noqa: E731
-    to_y = lambda value: _TOP + (1 - y(value)) * inner_h  # noqa: E731
+    to_y = lambda value: top + (1 - y(value)) * inner_h  # noqa: E731
     yield _text(_WIDTH / 2, 22, plot.title, size=15, more=' font-weight="600"')
     for value in y.marks():
         at = to_y(value)
@@ -120,11 +121,11 @@ def _panel(plot):
         yield _text(_LEFT - 6, at + 4, y.name(value), "end", 11)
     for value in x.marks():
         at = to_x(value)
-        yield f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{_TOP}" y2="{_TOP + inner_h}" class="grid"/>'
-        yield _text(at, _TOP + inner_h + 16, x.name(value), size=11)
-    yield f'<rect x="{_LEFT}" y="{_TOP}" width="{inner_w}" height="{inner_h}" class="frame"/>'
+        yield f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{top}" y2="{top + inner_h}" class="grid"/>'
+        yield _text(at, top + inner_h + 16, x.name(value), size=11)
+    yield f'<rect x="{_LEFT}" y="{top}" width="{inner_w}" height="{inner_h}" class="frame"/>'
     yield _text(_LEFT + inner_w / 2, _HEIGHT - 20, plot.x)
-    middle = _TOP + inner_h / 2
+    middle = top + inner_h / 2
     yield _text(16, middle, plot.y, more=f' transform="rotate(-90 16 {middle:.1f})"')
     for i, (name, points) in enumerate(plot.series.items()):
         color = _COLORS[i % len(_COLORS)]
@@ -134,9 +135,9 @@ def _panel(plot):
         if len(where) <= 30:
             for a, b in where:
                 yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{color}"/>'
-        at = _TOP + 16 + 16 * i
-        yield f'<rect x="{_LEFT + 10}" y="{at - 9}" width="14" height="4" fill="{color}"/>'
-        yield _text(_LEFT + 30, at - 3, name, "start", 12)
+        left, at = _LEFT + (i % 2) * inner_w / 2, _TOP + 18 * (i // 2)
+        yield f'<rect x="{left:.0f}" y="{at + 1}" width="14" height="4" fill="{color}"/>'
+        yield _text(left + 20, at + 7, name, "start", 12)
 
 
 def svg(plots):

@@ -250,6 +250,8 @@ void Stream::run_for_write(Storage& storage, Reason reason) {
 
 void Stream::run_all(Reason reason) {
   if (running_here()) return;  // the allocator asks while we run: nothing more can be done
+  // With nothing to run there is nothing to wait for, and others need not be let in.
+  if (std::unique_lock quick(mutex_, std::try_to_lock); quick && ops_.empty()) return;
   BlockingScope scope;
   std::lock_guard lock(mutex_);
   run_all_locked(reason);
