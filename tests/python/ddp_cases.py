@@ -284,6 +284,39 @@ def checkpointed():
     )
 
 
+def sync_batch_norm():
+    """A network with statistics of all rows, against one process that has them."""
+
+    class Rows(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.norm = nn.Conv1d(2, 4, 3), nn.BatchNorm1d(4)
+            self.last = nn.Linear(4, 1)
+
+        def forward(self, x):
+            return self.last(torch.tanh(self.norm(self.conv(x))).mean(-1))
+
+    def rows(step):
+        g = torch.Generator().manual_seed(step)
+        return torch.randn(12, 2, 9, generator=g).to(DEVICE) * (1 + step)
+
+    def steps(model, share):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(5):
+            optimizer.zero_grad()
+            model(share(rows(step))).square().mean().backward()
+            optimizer.step()
+        return values(model) + [b.double().flatten().tolist() for b in model.buffers()]
+
+    torch.manual_seed(0)
+    one = Rows().to(DEVICE)
+    torch.manual_seed(0)
+    synced = nn.SyncBatchNorm.convert_sync_batchnorm(Rows().to(DEVICE))
+    got = steps(DDP(synced), own_rows)
+    return {"bitwise": len(set(map(str, everywhere(got)))) == 1, "ddp": got,
+            "alone": steps(one, lambda t: t)}  # fmt: skip
+
+
 def state_and_copies():
     import copy
     import pickle

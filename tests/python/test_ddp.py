@@ -138,6 +138,10 @@ def test_buffers_are_rank_0s(device):
     assert result["together"][0] == result["together"][1]
 
 
+def test_sync_batch_norm(device):
+    check_same(run("sync_batch_norm", device, size=3))
+
+
 def test_communication_hooks(device):
     result = run("hooks_and_views", device)
     assert result["same"] and result["calls"] == [["state", 0, True, 8]]

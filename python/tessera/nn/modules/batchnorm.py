@@ -171,11 +171,32 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
     def forward(self, input):
-        if self.training and _world_size() > 1:
-            raise NotImplementedError(
-                "SyncBatchNorm over several processes is not implemented in Tessera yet"
+        use_batch = self.training or (self.running_mean is None and self.running_var is None)
+        if not use_batch or _world_size(self.process_group) == 1:
+            return super().forward(input)
+        from ._sync_batch_norm import SyncBatchNormFunction
+
+        self._check_input_dim(input)
+        if input.size(1) != self.num_features:
+            raise RuntimeError(
+                f"running_mean should contain {input.size(1)} elements not {self.num_features}"
             )
-        return super().forward(input)
+        momentum = 0.0 if self.momentum is None else self.momentum
+        tracks = self.training and self.track_running_stats
+        if tracks and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                momentum = 1.0 / float(self.num_batches_tracked)
+        return SyncBatchNormFunction.apply(
+            input,
+            self.weight,
+            self.bias,
+            self.running_mean if tracks else None,
+            self.running_var if tracks else None,
+            self.eps,
+            momentum,
+            self.process_group,
+        )
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
@@ -203,13 +224,13 @@ class SyncBatchNorm(_BatchNorm):
         return made
 
 
-def _world_size():
+def _world_size(group=None):
     import sys
 
     distributed = sys.modules.get("tessera.distributed")
     if distributed is None or not distributed.is_initialized():
         return 1
-    return distributed.get_world_size()
+    return distributed.get_world_size(group)
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
