@@ -36,7 +36,11 @@ case $block in
       "$here/frame.py" 000_05_crunch.py --forever >/dev/null 2>&1 &
     worker=$!
     trap 'kill $worker 2>/dev/null || true' EXIT
-    "$TESSERA_PYTHON" -c "import time; time.sleep(${SEEDS_WARM_UP:-3})" ;;
+    for _ in {1..40}; do  # until it is seen; from within a container it may never be
+      sleep 0.25
+      kill -0 $worker 2>/dev/null || break
+      tessera top --once | grep -q " $worker " && break
+    done ;;
 esac
 if grep -q '> nvidia-smi$' "$here/blocks/$block"; then
   code=$(sed -n '1s/.*> //p' "$here/blocks/$block")

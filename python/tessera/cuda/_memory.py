@@ -57,7 +57,7 @@ def set_per_process_memory_fraction(fraction, device=None):
 
 
 def memory_stats(device=None):
-    stats = _C._cuda_memory_stats(index_of(device))
+    stats = _C._cuda_memory_stats(index_of(device)) if _C._cuda_device_count() else {}
     return collections.OrderedDict(sorted(stats.items()))
 
 
