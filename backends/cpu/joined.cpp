@@ -196,6 +196,7 @@ bool can_join(const JoinedProgram* program) noexcept {
   for (const GroupProgram* g : {p.before, p.after})
     if (g && std::max(g->num_inputs, g->num_outputs) > kMostOperands) return false;
   if (p.reduce) return !p.before || can_make(p.rows.rows, p.rows.n);
+  if (p.rows.across) return false;
   const KernelArgs& a = *p.args;
   return a.num_inputs + a.num_outputs <= kMostTensors && a.num_ints <= kMostInts &&
          row_bytes(a.inputs[p.rows.in], p.rows.rows) <= kLongestRow;

@@ -100,6 +100,22 @@ def test_softmax_backward_takes_its_gradient_in(device):
     both(program, x, g)
 
 
+@pytest.mark.parametrize("shape", [(33, 64), (5, 300), (700, 40), (3, 2048), (2, 5000)], ids=str)
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+def test_norms_backward_takes_its_gradient_in(norm, shape, device):
+    x, g = numbers(shape, torch.float32, device), numbers(shape, torch.bfloat16, device, 1)
+    w = numbers(shape[1:], torch.float32, device, 2)
+
+    def program(x, g, w):
+        x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+        f = F.layer_norm if norm == "layer" else F.rms_norm
+        y = f(x, shape[1:], w)
+        y.backward(g.float() * 2 + 1)
+        return [x.grad * 0.5 + x, w.grad]
+
+    assert "row_norm_backward" in both(program, x, g, w)[1]
+
+
 def test_owned_results_are_stored(device):
     a = numbers((7, 100), torch.float32, device)
 

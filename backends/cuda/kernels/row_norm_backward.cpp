@@ -12,6 +12,7 @@ struct Params {
   const G::S* g; const X::S* x; const A* means; const A* factors; const W::S* weight; X::S* dx;
   A* gx; A* gs; A* product; A* plain;
   int64_t rows, n, groups, channels, inner, chunk;
+  JOIN_FIELDS
 };
 )";
 
@@ -33,7 +34,6 @@ row_norm_backward(const __grid_constant__ Params p) {
     // Threads without a row of their own go along with another's.
     const bool live = first + unit < end;
     const int64_t r = (live ? first + unit : first) * p.groups + group;
-    const G::S* g = p.g + r * p.n;
     const X::S* x = p.x + r * p.n;
     Vec<G::S, V> gv[ITEMS];
     Vec<X::S, V> xv[ITEMS];
@@ -41,7 +41,11 @@ row_norm_backward(const __grid_constant__ Params p) {
     for (int k = 0; k < ITEMS; ++k) {
       const int j = (k * THREADS + lane) * V;
       if (j < n) {
-        gv[k] = load_once((const Vec<G::S, V>*)(g + j));
+#ifdef BEFORE
+        Before::make(p.before, r, j, gv[k].v);
+#else
+        gv[k] = load_once((const Vec<G::S, V>*)(p.g + r * p.n + j));
+#endif
         xv[k] = load_once((const Vec<X::S, V>*)(x + j));
       }
     }
@@ -75,7 +79,12 @@ row_norm_backward(const __grid_constant__ Params p) {
       #pragma unroll
       for (int i = 0; i < V; ++i)
         out.v[i] = X::st((gw[k * V + i] - a - xh[k * V + i] * b) * factor);
-      if (live && j < n) store_once((Vec<X::S, V>*)(p.dx + r * p.n + j), out);
+      if (!live || j >= n) continue;
+#ifdef AFTER
+      After::take(p.after, r, j, out.v);
+      if (!p.dx) continue;
+#endif
+      store_once((Vec<X::S, V>*)(p.dx + r * p.n + j), out);
     }
   }
   const int64_t to = chunk * p.groups * p.n + group * p.n;
@@ -165,7 +174,7 @@ struct Backward {
   Params p;
 
   // Everything at once.
-  Status whole_rows(const RowPlan& plan) {
+  Status whole_rows(const RowPlan& plan, const Joins* joins) {
     const int units = plan.threads < 128 ? 256 / plan.threads : 1;
     const int64_t rows = p.rows / p.groups, most = plan.threads == 128 ? 1024 : 512;
     p.chunk = std::max<int64_t>(2 * units, (p.rows + most - 1) / most);
@@ -183,7 +192,7 @@ struct Backward {
                        {def("G", g), def("X", x), def("L", wide), def("W", w), def("V", plan.vec),
                         def("THREADS", plan.threads), def("ITEMS", plan.items),
                         def("CENTRED", centred), def("WEIGHTED", weighted)},
-                       {chunks * p.groups, units * plan.threads}, &p));
+                       {chunks * p.groups, units * plan.threads}, &p, sizeof p, joins, plan.vec));
     if (chunks == 1) return ok();
     return fold_sums(d, stream, partials.address(), chunks, width, chunks * width, wide, gx, gs);
   }
@@ -213,7 +222,7 @@ struct Backward {
   }
 };
 
-Status run_row_norm_backward(Device& d, CUstream stream, const KernelArgs& args) {
+Status run_with(Device& d, CUstream stream, const KernelArgs& args, const Joins* joins) {
   const KernelTensor &grad = args.inputs[0], &in = args.inputs[1], &w = args.inputs[4];
   const DType wide = args.outputs[1].dtype;
   if (in.numel == 0) return ok();
@@ -222,7 +231,8 @@ Status run_row_norm_backward(Device& d, CUstream stream, const KernelArgs& args)
     return fail(Code::kUnsupported, "row_norm_backward of %s is not implemented for CUDA",
                 dtype_name(in.dtype));
   DenseOperand operands[5] = {{d, stream}, {d, stream}, {d, stream}, {d, stream}, {d, stream}};
-  for (int i = 0; i < 5; ++i) TS_TRY(operands[i].take(args.inputs[i]));
+  for (int i = joins && joins->before() ? 1 : 0; i < 5; ++i)
+    TS_TRY(operands[i].take(args.inputs[i]));
   const int64_t rows = args.ints[0], n = in.numel / rows;
   Backward b{d,
              stream,
@@ -237,10 +247,23 @@ Status run_row_norm_backward(Device& d, CUstream stream, const KernelArgs& args)
               0, 0, rows, n, args.ints[1], args.ints[2], n / args.ints[2], 0}};
   const bool aligned = is_aligned(args.outputs[0].data);
   const RowPlan plan = plan_row(n, grad.dtype, in.dtype, aligned, 16, 16, 512);
-  return b.p.inner == 1 && plan.items > 0 ? b.whole_rows(plan) : b.in_parts(plan.vec);
+  if (b.p.inner == 1 && plan.items > 0) return b.whole_rows(plan, joins);
+  if (joins)
+    return fail(Code::kUnsupported, "row_norm_backward: nothing joins rows that are so long");
+  return b.in_parts(plan.vec);
 }
 
+Status run_row_norm_backward(Device& d, CUstream stream, const KernelArgs& args) {
+  return run_with(d, stream, args, nullptr);
+}
+Status run_joined(Device& d, CUstream stream, const KernelArgs& args, const Joins& joins) {
+  return run_with(d, stream, args, &joins);
+}
+// As many as 512 threads hold, whatever the dtypes.
+bool takes(int64_t, int64_t n) { return n <= 2048; }
+
 TS_CUDA_KERNEL("row_norm_backward", run_row_norm_backward)
+TS_CUDA_JOINED("row_norm_backward", run_joined, takes)
 
 }  // namespace
 }  // namespace tessera::cuda

@@ -157,6 +157,8 @@ struct Rows {
   int64_t n = 0;
   int rows_at = -1;    // which of the kernel's ints is the number of rows
   uint32_t whole = 1;  // bits: which inputs are rows x n; the others belong to every row
+  // Outputs other than `out` are sums over all rows: the kernel cannot be run in blocks of them.
+  bool across = false;
 };
 
 // Arguments of a named kernel: outputs first written, inputs read. Outputs and workspace are

@@ -29,8 +29,9 @@ class Arguments {
         const size_t i = tensors_.size();
         const Rows& r = call.rows;
         const bool output = i < call.outputs.size();
-        if (!call.body && r.rows > 0 &&
-            (output || (r.whole >> (i - call.outputs.size()) & 1) != 0)) {
+        const bool in_rows = output ? !r.across || i == static_cast<size_t>(r.out)
+                                    : (r.whole >> (i - call.outputs.size()) & 1) != 0;
+        if (!call.body && r.rows > 0 && in_rows) {
           shapes_[i] = Dims{r.rows, numel / r.rows};
           strides_[i] = contiguous_strides(shapes_[i]);
         }

@@ -116,6 +116,17 @@ Outputs gradients(const Call& c) {
       for (const TensorBase& t : out) fill(t, Scalar(0));
     return out;
   }
+  if (l.inner == 1 && groups == 1 && g.is_contiguous() && x.is_contiguous() &&
+      has_kernel(x.device(), "row_norm_backward")) {
+    TensorBase out[] = {new_unallocated(x.sizes(), x.dtype(), x.device()),
+                        new_unallocated(channel, wide, x.device()),
+                        new_unallocated(channel, wide, x.device())};
+    TensorBase none = new_empty({0}, wide, x.device());
+    TensorBase in[] = {g, x, c.tensor(2), c.tensor(3), weight.defined() ? weight : none};
+    const int64_t ints[] = {rows, groups, channels, centred};
+    launch_later("row_norm_backward", out, in, ints, {}, {0, 0, rows, channels, 0, 3, true});
+    return std::vector<TensorBase>{out[0], out[1], out[2]};
+  }
   if (has_kernel(x.device(), "row_norm_backward")) {
     Dims sums = l.inner == 1 ? channel : Dims{rows / groups, groups * channels};
     TensorBase out[] = {new_empty(x.sizes(), x.dtype(), x.device()),
