@@ -333,7 +333,7 @@ def state_and_copies():
 
 def main():
     warnings.simplefilter("error")
-    dist.init_process_group(sys.argv[2], timeout=timedelta(seconds=60))
+    dist.init_process_group(sys.argv[2], timeout=timedelta(seconds=300))
     if DEVICE.startswith("cuda"):
         torch.cuda.set_device(0)
     result = globals()[sys.argv[1]]()

@@ -31,7 +31,7 @@ def results(processes):
     outputs = []
     try:
         for p in processes:
-            outputs.append(p.communicate(timeout=120)[0])
+            outputs.append(p.communicate(timeout=400)[0])
     finally:
         for p in processes:
             p.kill()
