@@ -1,8 +1,7 @@
 // Four processes train one model, each with its part of every batch: DistributedDataParallel.
 // Started by a launcher (tessera run --nproc 4, torchrun, mpirun) it is one of them; started alone
 // it is the whole job, and the numbers are the same.
-//   tessera run --nproc 4 build/release/examples/ddp [gloo | mpi | nccl]
-#include <tessera/parallel/distributed_data_parallel.h>
+//   tessera run --nproc 4 --no_python build/release/examples/ddp [gloo | mpi | nccl]
 #include <tessera/tessera.h>
 
 #include <cstdio>

@@ -12,6 +12,7 @@
 #include "tessera/face/tensor.h"
 #include "tessera/nn/nn.h"
 #include "tessera/optim/optim.h"
+#include "tessera/parallel/distributed_data_parallel.h"
 #include "tessera/save/safetensors.h"
 #include "tessera/save/save.h"
 #include "tessera/tensor/generators.h"
