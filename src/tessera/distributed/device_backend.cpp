@@ -8,6 +8,7 @@
 
 #include "tessera/base/blocking.h"
 #include "tessera/distributed/error.h"
+#include "tessera/distributed/job.h"
 #include "tessera/distributed/packed.h"
 #include "tessera/distributed/process_group.h"
 #include "tessera/distributed/sha256.h"
@@ -86,7 +87,8 @@ void DeviceBackend::check_devices_differ(int device) {
   store_->set(cat("device/", group_.rank()), cat(host, " ", hex(uuid)));
   std::map<std::string, int> seen;
   for (int r = 0; r < group_.size(); ++r) {
-    std::string at = store_->get(cat("device/", r), group_.timeout());
+    std::string at = group_.job()->await(*store_, cat("device/", r),
+                                         group_.ranks()[static_cast<size_t>(r)], group_.timeout());
     auto [first, fresh] = seen.emplace(at, r);
     if (!fresh)
       fail(DistErrorKind::kBackend, "NCCL needs a GPU for each rank: ranks ",
@@ -110,7 +112,7 @@ DeviceBackend::Lines& DeviceBackend::lines_of(int device) {
     id = table_.unique_id();
     if (group_.size() > 1) store_->set("id", id);
   } else {
-    id = store_->get("id", group_.timeout());
+    id = group_.job()->await(*store_, "id", group_.ranks()[0], group_.timeout());
   }
   auto lines = std::make_shared<Lines>(Lines{device, stream_from_pool(device, -1), nullptr});
   // It blocks until all ranks are there: on a thread that is left behind if they do not come.

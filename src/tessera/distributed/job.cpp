@@ -125,6 +125,27 @@ std::string Job::status() const {
   return out;
 }
 
+std::string Job::await(Store& place, const std::string& key, int world_rank, Milliseconds timeout) {
+  const Deadline deadline = Clock::now() + timeout;
+  for (;;) {
+    auto left = std::chrono::ceil<Milliseconds>(deadline - Clock::now());
+    try {
+      return place.get(key, std::clamp(left, Milliseconds(0), Milliseconds(300)));
+    } catch (const DistError& e) {
+      if (e.dist_kind() != DistErrorKind::kStore) throw;
+    }
+    std::string who = world_rank < 0 ? key : cat("rank ", world_rank);
+    if (monitor_)
+      for (auto& [rank, fate] : monitor_->fates())
+        if (rank == world_rank)
+          fail(DistErrorKind::kBackend, "[rank ", rank_, "] a group cannot be made: ", who,
+               fate.died ? cat(" died (", fate.text, ")") : " left the job");
+    if (left.count() <= 0)
+      fail(DistErrorKind::kBackend, "[rank ", rank_, "] a group cannot be made: ", who,
+           " did not come within ", timeout.count(), " ms");
+  }
+}
+
 std::shared_ptr<GroupBackend> Job::make_backend(const std::string& asked, bool optional,
                                                 ProcessGroup& group, std::shared_ptr<Store> place,
                                                 Milliseconds timeout) {
@@ -145,7 +166,17 @@ std::shared_ptr<GroupBackend> Job::make_backend(const std::string& asked, bool o
                   .address = address(),
                   .timeout = timeout};
   o.place.set = [place](const std::string& k, const std::string& v) { place->set(k, v); };
-  o.place.get = [place](const std::string& k, Milliseconds t) { return place->get(k, t); };
+  // gloo's keys are ranks of the group.
+  o.place.get = [this, place, ranks = group.ranks()](const std::string& k, Milliseconds t) {
+    char* end = nullptr;
+    const auto member = static_cast<size_t>(std::strtoul(k.c_str(), &end, 10));
+    const bool known = !k.empty() && !*end && member < ranks.size();
+    return await(*place, k, known ? ranks[member] : -1, t);
+  };
+  // All come before a library begins that may not know of deadlines.
+  place->set(cat("here/", group.rank()), "1");
+  for (int r = 0; r < group.size(); ++r)
+    await(*place, cat("here/", r), group.ranks()[static_cast<size_t>(r)], timeout);
   return std::make_shared<HostBackend>(asked, group, table->make(o));
 }
 

@@ -29,6 +29,9 @@ class Job : public std::enable_shared_from_this<Job> {
   // "nccl", or by device "cpu:gloo,cuda:nccl". All ranks of the world call it in the same order.
   std::shared_ptr<ProcessGroup> new_group(std::vector<int> ranks, const std::string& backends,
                                           const std::string& name, Milliseconds timeout);
+  // What a member puts into `place`; raises when the time is up, and at once when the member is
+  // gone.
+  std::string await(Store& place, const std::string& key, int world_rank, Milliseconds timeout);
   // Says farewell. Groups fail after it.
   void leave();
 

@@ -9,9 +9,12 @@ import tessera as torch
 import tessera.distributed as dist
 
 rank = int(os.environ["RANK"])
-dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=float(sys.argv[1])))
-size = dist.get_world_size()
-pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])] if size == 4 else []
+try:
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=float(sys.argv[1])))
+    size = dist.get_world_size()
+    pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])] if size == 4 else []
+except dist.DistError as error:
+    sys.exit(f"DistError: {error}")
 choices = random.Random(int(sys.argv[2]))  # the same on all ranks
 print("started", flush=True)
 try:

@@ -1,6 +1,6 @@
-"""kills.py N [SEED]: N times, four ranks call collectives, one of them is killed at a random
-moment, and the others have to end with an error that names it. Prints what was wrong, and a
-verdict."""
+"""kills.py N [SEED [early]]: N times, four ranks call collectives, one of them is killed at a
+random moment, and the others have to end with an error that names it. Prints what was wrong, and a
+verdict. early: before all of them have met; the others have to end, with an error."""
 
 import os
 import random
@@ -22,7 +22,7 @@ def free_port():
         return s.getsockname()[1]
 
 
-def one(random_numbers, size=4):
+def one(random_numbers, early, size=4):
     port, seed = free_port(), random_numbers.randrange(1 << 30)
     victim = random_numbers.randrange(size)
     ranks = []
@@ -41,9 +41,9 @@ def one(random_numbers, size=4):
             )
         )
     try:
-        for process in ranks:
+        for process in () if early else ranks:
             assert process.stdout.readline() == "started\n", process.communicate()[0]
-        time.sleep(random_numbers.uniform(0, 0.3))
+        time.sleep(random_numbers.uniform(0, 0.6 if early else 0.3))
         ranks[victim].kill()
         began, slowest = time.monotonic(), 0.0
         for rank, process in enumerate(ranks):
@@ -52,7 +52,7 @@ def one(random_numbers, size=4):
                 continue
             out = process.communicate(timeout=LIMIT)[0]
             slowest = max(slowest, time.monotonic() - began)
-            good = process.returncode == 3 and re.search(
+            good = (early and process.returncode and "DistError" in out) or re.search(
                 rf"\[rank {rank}\] ({NAMES}).*sequence number \d+ .*rank {victim} died", out
             )
             if not good:
@@ -71,7 +71,7 @@ def main():
     random_numbers = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else None)
     wrong, times = 0, []
     for number in range(count):
-        problem, seconds = one(random_numbers)
+        problem, seconds = one(random_numbers, "early" in sys.argv)
         times.append(seconds)
         if problem:
             wrong += 1
