@@ -284,6 +284,41 @@ def checkpointed():
     )
 
 
+def odd_parameters():
+    """Several dtypes, a number, an empty one, one laid out by channels: as the gradients lie."""
+
+    class Odd(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.complex = nn.Parameter(torch.ones(3, dtype=torch.complex64))
+            self.halves = nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
+            self.doubles = nn.Parameter(torch.ones(3, dtype=torch.float64))
+            self.number, self.empty = (
+                nn.Parameter(torch.tensor(2.0)),
+                nn.Parameter(torch.ones(0, 4)),
+            )
+            self.conv = nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+
+        def forward(self, x):
+            out = (self.complex * x).abs().sum() + self.number * x + self.empty.sum()
+            out = out + (self.halves * x).sum().float() + (self.doubles * x).sum().float()
+            return out + self.conv(x.expand(1, 3, 4, 4)).sum()
+
+    module = Odd().to(DEVICE)
+    seen = []
+    for as_view in (False, True):
+        model = DDP(module, gradient_as_bucket_view=as_view)
+        for _ in range(2):
+            model.zero_grad()
+            model(torch.tensor(float(dist.get_rank() + 1), device=DEVICE)).backward()
+        named = dict(module.named_parameters())
+        assert all(p.grad.stride() == p.stride() for p in named.values())
+        means = {n: p.grad.abs().double().mean().item() for n, p in named.items() if p.numel()}
+        seen.append((means, sorted({str(p.grad.dtype) for p in named.values()})))
+        del model
+    return seen
+
+
 def sync_batch_norm():
     """A network with statistics of all rows, against one process that has them."""
 

@@ -326,3 +326,41 @@ def test_a_million_nodes_run_and_are_freed():
     y.backward()
     assert x.grad.item() == 1
     del y
+
+
+def test_a_callback_at_the_end_of_backward(device):
+    queue = torch.autograd.Variable._execution_engine.queue_callback
+    with pytest.raises(RuntimeError, match="no backward under way"):
+        queue(print)
+    w = torch.ones(2, device=device, requires_grad=True)
+    seen = []
+    late = torch.ones(2, device=device, requires_grad=True)
+    late.register_post_accumulate_grad_hook(
+        lambda p: queue(lambda: seen.append((w.grad is not None, p.grad.tolist())))
+    )
+    ((w * 3).exp() * late).sum().backward()  # w's gradient comes after late's
+    assert len(seen) == 1 and seen[0][0]
+
+    def fail(grad):
+        raise ZeroDivisionError
+
+    late.grad = w.grad = None
+    x = w * 2
+    x.register_hook(fail)
+    with pytest.raises(ZeroDivisionError):
+        (x * late).sum().backward()
+    assert len(seen) == 1  # a backward that raised has no end
+
+
+def test_gradients_are_added_as_soon_as_they_are_there(device):
+    """Also to leaves that an older graph holds on to: late layers first."""
+    first = torch.ones(2, device=device, requires_grad=True)
+    last = torch.ones(2, device=device, requires_grad=True)
+    old = first * last  # keeps what adds to them alive
+    order = []
+    for name, p in (("first", first), ("last", last)):
+        p.register_post_accumulate_grad_hook(lambda p, name=name: order.append(name))
+    h = first * 2
+    h.register_hook(lambda g: order.append("between"))
+    (h.exp() * last).sum().backward()
+    assert order == ["last", "between", "first"] and old.shape == (2,)

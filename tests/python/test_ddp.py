@@ -138,6 +138,13 @@ def test_buffers_are_rank_0s(device):
     assert result["together"][0] == result["together"][1]
 
 
+def test_odd_parameters(device):
+    for means, dtypes in run("odd_parameters", device):
+        ones = {"complex": 1.5, "halves": 1.5, "doubles": 1.5, "number": 1.5}  # of 1 and 2
+        assert means == {**ones, "conv.weight": 6.0, "conv.bias": 4.0}
+        assert len(dtypes) == 4
+
+
 def test_sync_batch_norm(device):
     check_same(run("sync_batch_norm", device, size=3))
 

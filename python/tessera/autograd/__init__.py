@@ -16,6 +16,18 @@ from .gradcheck import gradcheck, gradgradcheck
 Variable = _C.Tensor
 
 
+class _Engine:
+    """Variable._execution_engine: what libraries of PyTorch's reach for."""
+
+    @staticmethod
+    def queue_callback(callback):
+        """From a hook: callback() when the backward that is under way is through."""
+        _C._at_end_of_backward(callback)
+
+
+Variable._execution_engine = _Engine()
+
+
 def backward(
     tensors,
     grad_tensors=None,
