@@ -10,7 +10,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "scaffolding.h"
-#include "tessera/driver/current.h"
+#include "tessera/base/error.h"
+#include "tessera/profile/page.h"
 
 namespace tessera::python {
 
@@ -240,6 +241,10 @@ void bind_profiler(nb::module_& m) {
            [](profiler::Profile& p, const std::string& path) {
              const profile::Written w = p.export_chrome_trace(path);
              return std::pair{w.events, w.left_out};
+           })
+      .def("page_data",
+           [](const profiler::Profile& p, size_t most) {
+             return profile::page_data(p.trace(), most);
            })
       .def("export_stacks", &profiler::Profile::export_stacks)
       .def("add_metadata_json", &profiler::Profile::add_metadata_json);

@@ -1,7 +1,7 @@
 """The command `tessera`: runs programs written for PyTorch, lists what they need that is missing,
 says what it found here, and shows where device memory and time went.
 
-tessera run [--virtual-gpu SPEC] [--report] script.py args...
+tessera run [--virtual-gpu SPEC] [--report] [--profile [PAGE.html]] script.py args...
 tessera run [--virtual-gpu SPEC] [--report] -m module args...
 tessera run [--virtual-gpu SPEC] [--report] -c code args...
 tessera run --nproc N [--virtual-gpu SPEC] [--report] script.py args...
@@ -69,6 +69,7 @@ def _take_place():
 def run(args):
     """`tessera run`: makes `import torch` mean Tessera, and runs the program."""
     wants_report = False
+    page = None
     while args and args[0].startswith("--"):
         if args[0].partition("=")[0].replace("_", "-") in _SEVERAL:
             from tessera.distributed.run import main as run_several
@@ -77,6 +78,11 @@ def run(args):
         option, _, value = args.pop(0).partition("=")
         if option == "--report":
             wants_report = True
+            continue
+        if option == "--profile":
+            from tessera._profile_view import command as profiling
+
+            page = value or (args.pop(0) if profiling.takes_file(args) else "profile.html")
             continue
         if option != "--virtual-gpu":
             return _usage(f"unknown option {option}")
@@ -92,6 +98,8 @@ def run(args):
         from tessera import _report
 
         _report.begin()
+    if page:
+        profiling.begin(page, args[0])
     from tessera import _alias
 
     _take_place()

@@ -8,6 +8,7 @@
 #include "tessera/face/graph.h"
 #include "tessera/face/ints.h"
 #include "tessera/face/print.h"
+#include "tessera/face/profiler.h"
 #include "tessera/face/scopes.h"
 #include "tessera/face/tensor.h"
 #include "tessera/nn/nn.h"

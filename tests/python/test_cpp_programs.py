@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import KIND
 from test_seeds import PROGRAMS, blocks
+from trace_check import check_trace
 
 import tessera
 
@@ -118,3 +119,13 @@ def test_every_program_is_there():
 def test_prints_what_python_prints(program):
     got = run(cpp_name(program), "1x2GiB" if KIND == "virtual" else None)
     assert blocks.difference(got, blocks.expected(program, KIND)) is None
+
+
+def test_profile_step(tmp_path):
+    for gpus in (None, "1x1GiB"):
+        path = tmp_path / f"{gpus}.json.gz"
+        lines = run("profile_step", gpus, str(path))
+        assert lines[1].split()[0] == "Name" and lines[1].rstrip().endswith("# of Calls")
+        assert ("Self CUDA" in lines[1]) == bool(gpus)
+        assert lines[-3:-1] == ["step: 3 times", "forward: 3 times"]
+        check_trace(path)

@@ -176,6 +176,23 @@ def test_stacks(device, activities, tmp_path):
         prof.export_stacks(tmp_path / "stacks.txt", "nonsense")
 
 
+def test_flops(device, activities):
+    a, b = torch.randn(3, 4, device=device), torch.randn(4, 5, device=device)
+    image = torch.randn(1, 2, 6, 6, device=device)
+    weight = torch.randn(4, 2, 3, 3, device=device)
+    with profile(activities=activities, with_flops=True) as prof:
+        torch.mm(a, b)
+        torch.addmm(torch.randn(5, device=device), a, b)
+        a * a
+        torch.conv2d(image, weight)
+    rows = by_key(prof.key_averages())
+    assert rows["aten::mm"].flops == 2 * 3 * 4 * 5
+    assert rows["aten::addmm"].flops == 2 * 3 * 4 * 5
+    assert rows["aten::mul"].flops == 12
+    assert rows["aten::convolution"].flops == 2 * (4 * 4 * 4) * (2 * 3 * 3)
+    assert re.search(r"Total K?FLOPs", prof.key_averages().table())
+
+
 def test_memory(device, activities):
     with profile(activities=activities, profile_memory=True) as prof:
         a = torch.empty(1000, 1000, device=device)

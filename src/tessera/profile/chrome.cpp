@@ -297,7 +297,7 @@ class Writer {
     if (memory)
       memory_args(j, e);
     else if (e.raw)
-      scope_args(j, e);
+      scope_args(j, e, index);
     else if (e.activity)
       activity_args(j, e);
     if (e.raw) j.key("Ev Idx").number(index);
@@ -313,8 +313,8 @@ class Writer {
     j.key("Addr").number(e.address);
   }
 
-  void scope_args(Json& j, const TraceEvent& e) {
-    j.key("External id").number(e.id);
+  void scope_args(Json& j, const TraceEvent& e, size_t index) {
+    j.key("External id").number(index + 1);
     if (e.sequence >= 0) {
       j.key("Sequence number").number(e.sequence);
       j.key("Fwd thread id").number(e.forward_thread);
