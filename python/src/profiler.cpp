@@ -242,10 +242,8 @@ void bind_profiler(nb::module_& m) {
              const profile::Written w = p.export_chrome_trace(path);
              return std::pair{w.events, w.left_out};
            })
-      .def("page_data",
-           [](const profiler::Profile& p, size_t most) {
-             return profile::page_data(p.trace(), most);
-           })
+      .def("page_data", [](const profiler::Profile& p,
+                           size_t most) { return profile::page_data(p.trace(), most); })
       .def("export_stacks", &profiler::Profile::export_stacks)
       .def("add_metadata_json", &profiler::Profile::add_metadata_json);
 
