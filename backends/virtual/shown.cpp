@@ -38,6 +38,20 @@ std::string folder() {
   return "";
 }
 
+// When a process began, in the system's ticks; 0 where it is not known.
+int64_t start_of(int pid) {
+  char text[1024] = {};
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const ssize_t n = read(file, text, sizeof text - 1);
+  close(file);
+  // The name, in parentheses, may hold anything; then comes the third field, and it is the 22nd.
+  const char* at = n > 0 ? std::strrchr(text, ')') : nullptr;
+  for (int field = 2; at && field < 22; ++field) at = std::strchr(at + 1, ' ');
+  return at ? std::strtoll(at, nullptr, 10) : 0;
+}
+
 std::string my_file;
 int my_pid = 0;
 
@@ -60,6 +74,7 @@ Shown* make() {
   std::atexit(remove_file);
   auto* s = new (page) Shown;
   s->pid.store(my_pid);
+  s->started.store(start_of(my_pid));
   s->magic.store(Shown::kMagic);
   return s;
 }
@@ -88,10 +103,12 @@ std::vector<Shown*> open_all() {
     close(file);
     if (page == MAP_FAILED) continue;
     auto* shown = static_cast<Shown*>(page);
-    if (shown->magic.load() == Shown::kMagic && shown->pid.load() == pid)
+    if (shown->magic.load() == Shown::kMagic && shown->pid.load() == pid &&
+        shown->started.load() == start_of(pid)) {
       all.push_back(shown);
-    else
+    } else {
       munmap(page, sizeof(Shown));
+    }
   }
   if (entries) closedir(entries);
   return all;

@@ -9,7 +9,7 @@ namespace tessera::vgpu {
 inline constexpr int kShownDevices = 16;
 
 struct Shown {
-  static constexpr uint64_t kMagic = 0x31757067766b7374;  // "tskvgpu1"
+  static constexpr uint64_t kMagic = 0x32757067766b7374;  // "tskvgpu2"
   struct Device {
     std::atomic<int64_t> total{0};
     std::atomic<int64_t> used{0};
@@ -20,6 +20,7 @@ struct Shown {
   std::atomic<uint64_t> magic{0};
   std::atomic<int32_t> pid{0};
   std::atomic<int32_t> count{0};
+  std::atomic<int64_t> started{0};  // the process: its number may be used again
   Device device[kShownDevices];
 };
 

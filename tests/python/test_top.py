@@ -1,6 +1,7 @@
 """`tessera top`, and what processes show of their virtual GPUs."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import pytest
 from conftest import KIND
 
 import tessera as torch
@@ -69,6 +71,31 @@ def test_a_process_that_works():
         worker.wait()
     text = once("1x1GiB").stdout
     assert f" {worker.pid} " not in text  # what it left is cleared away
+
+
+def test_what_nvml_tells(tmp_path):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    source = Path(__file__).resolve().parent / "data" / "nvml_stand_in.c"
+    library = tmp_path / "libnvidia-ml.so.1"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    env = environment(None)
+    env["LD_LIBRARY_PATH"] = f"{tmp_path}:{env.get('LD_LIBRARY_PATH', '')}"
+    command = [sys.executable, "-m", "tessera", "top", "--once"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = done.stdout
+    assert "Driver Version: 570.86.15   CUDA Version: 12.8" in text
+    a, b = (text.index(f"GPU of tests {name}") for name in "AB")
+    first, second = text[a:b], text[b : text.index("Processes:")]
+    assert "00000000:01:00.0" in first and "1468 /  3004 MHz" in first
+    assert "35%   40C   P0" in first and "17W /    19W" in first
+    assert "340MiB /   2048MiB" in first and "97%" in first
+    assert "N/A   26C   P8" in second and "0MiB /   2048MiB" in second
+    rows = text[text.index("Processes:") :].splitlines()[3:5]
+    assert rows[0].split()[1:3] == ["0", "1"] and "336MiB" in rows[0]
+    assert rows[1].split()[1:3] == ["0", "2"] and rows[1].count("N/A") == 2
 
 
 def test_what_is_not_known_says_so():
