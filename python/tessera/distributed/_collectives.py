@@ -15,6 +15,7 @@ from ._stores import seconds
 __all__ = [
     "P2POp",
     "all_gather",
+    "all_gather_coalesced",
     "all_gather_into_tensor",
     "all_reduce",
     "all_reduce_coalesced",
@@ -334,6 +335,18 @@ class _AllWork:
 
     def is_completed(self):
         return all(work.is_completed() for work in self._works)
+
+
+def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
+    """all_gather of several tensors."""
+    inputs = _many(input_tensor_list, "input_tensor_list")
+    if _outsider(group):
+        return None
+    works = [
+        all_gather(outputs, tensor, group, async_op=True)
+        for outputs, tensor in zip(output_tensor_lists, inputs, strict=True)
+    ]
+    return _done(_AllWork(works), async_op)
 
 
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):

@@ -12,6 +12,7 @@ from .constants import default_pg_timeout
 
 __all__ = [
     "Backend",
+    "DebugLevel",
     "GroupMember",
     "ProcessGroup",
     "ReduceOp",
@@ -19,6 +20,8 @@ __all__ = [
     "destroy_process_group",
     "get_backend",
     "get_backend_config",
+    "get_debug_level",
+    "get_default_backend_for_device",
     "get_global_rank",
     "get_group_rank",
     "get_node_local_rank",
@@ -42,6 +45,7 @@ __all__ = [
     "new_subgroups_by_enumeration",
     "reduce_op",
     "set_timeout",
+    "supports_complex",
 ]
 
 
@@ -348,6 +352,32 @@ def get_node_local_rank(fallback_rank=None):
         "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
         "`get_node_local_rank` to work, assuming you are not running in a multi-device context."
     )
+
+
+def get_default_backend_for_device(device):
+    """ "gloo" for the CPU, "nccl" for CUDA."""
+    kind = str(getattr(device, "type", device)).partition(":")[0]
+    if kind not in Backend.default_device_backend_map:
+        raise ValueError(f"Default backend not registered for device : {device}")
+    return Backend.default_device_backend_map[kind]
+
+
+def supports_complex(reduceOp):
+    """Is the reduction defined for complex numbers?"""
+    return reduceOp in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT)
+
+
+class DebugLevel(enum.IntEnum):
+    """Calls are compared on every level."""
+
+    OFF = 0
+    INFO = 1
+    DETAIL = 2
+
+
+def get_debug_level():
+    name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
+    return DebugLevel.__members__.get(name, DebugLevel.OFF)
 
 
 def get_pg_count():

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tessera/base/blocking.h"
 #include "tessera/distributed/error.h"
 #include "tessera/distributed/job.h"
 
@@ -31,8 +32,12 @@ std::string sizes_text(const TensorBase& t) { return cat(t.numel(), " elements o
 ProcessGroup::ProcessGroup(std::shared_ptr<Job> job, Options options)
     : job_(std::move(job)), options_(std::move(options)), timeout_(options_.timeout.count()) {}
 
-// Threads of the backends look at the group: they end first.
-ProcessGroup::~ProcessGroup() { backends_.clear(); }
+// Threads of the backends look at the group: they end first. One of them may let go of a tensor
+// that Python knows.
+ProcessGroup::~ProcessGroup() {
+  BlockingScope others_go_on;
+  backends_.clear();
+}
 
 std::string ProcessGroup::backend_name() const {
   std::string first, all;

@@ -256,6 +256,51 @@ def objects():
     dist.barrier()
 
 
+def gradients():
+    import tessera.distributed.nn as functional
+
+    weight, weights = rank + 1.0, [r + 1.0 for r in range(size)]
+    total, squares = sum(weights), sum(w * w for w in weights)
+
+    def check(what, function, want):
+        x = torch.full((3,), weight, device=device, requires_grad=True)
+        function(x).backward()
+        expect(what, x.grad, torch.full((3,), want))
+
+    def scaled(x):
+        return [x * w for w in weights]
+
+    def added(parts):
+        return sum(part.sum() * w for part, w in zip(parts, weights))
+
+    check("all_reduce's gradient", lambda x: functional.all_reduce(x).sum() * weight, total)
+    check("all_gather's", lambda x: added(functional.all_gather(x)) * weight, weight * total)
+    at_root = total if rank == 0 else 0.0
+    check("broadcast's", lambda x: functional.broadcast(x, 0).sum() * weight, at_root)
+    check("reduce's", lambda x: functional.reduce(x, 0).sum() * weight, 1.0)
+    check("gather's", lambda x: added(functional.gather(x, 0)), weight)
+    at_root = squares if rank == 0 else 0.0
+    check("scatter's", lambda x: functional.scatter(scaled(x), 0).sum() * weight, at_root)
+    out = torch.empty(3, device=device)
+    check(
+        "reduce_scatter's",
+        lambda x: functional.reduce_scatter(out, scaled(x)).sum() * weight,
+        squares,
+    )
+    outs = [torch.empty(3, device=device) for _ in range(size)]
+    check(
+        "all_to_all's",
+        lambda x: sum(part.sum() for part in functional.all_to_all(outs, scaled(x))) * weight,
+        squares,
+    )
+    rows = torch.empty(3 * size, device=device)
+    check(
+        "all_to_all_single's",
+        lambda x: functional.all_to_all_single(rows, torch.cat(scaled(x))).sum() * weight,
+        squares,
+    )
+
+
 def mistakes():
     def raises(part, call):
         try:
@@ -286,6 +331,7 @@ moves()
 reductions()
 asynchronous()
 objects()
+gradients()
 if size > 1:
     messages()
     groups()

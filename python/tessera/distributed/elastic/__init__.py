@@ -1,0 +1,1 @@
+"""What programs that torchrun starts import from here. Jobs do not grow or shrink."""

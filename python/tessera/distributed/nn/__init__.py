@@ -1,0 +1,3 @@
+"""Collectives that autograd goes through."""
+
+from .functional import *
