@@ -206,6 +206,20 @@ def test_the_end_of_the_region_lets_go(device):
     assert gone() is None
 
 
+def test_a_long_region_lets_go_of_what_nobody_has(device):
+    import weakref
+
+    x = torch.ones(1, 2, device=device)
+    gone = []
+    with torch.autocast(device, dtype=torch.bfloat16), torch.no_grad():
+        for _ in range(5000):
+            w = nn.Parameter(torch.ones(2, 2, device=device))
+            gone.append(weakref.ref(w))
+            x.mm(w)
+        del w
+        assert sum(g() is None for g in gone) > 4000
+
+
 def test_casts_belong_to_a_stream_and_to_no_graph(cuda):
     w = weight(cuda)
     x = torch.ones(2, 4, device=cuda)

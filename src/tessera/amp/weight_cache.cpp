@@ -1,5 +1,6 @@
 #include "tessera/amp/weight_cache.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "tessera/autograd/node.h"
@@ -24,6 +25,7 @@ struct Region {
   int depth = 0;
   bool enabled = true;
   std::unordered_multimap<const void*, Kept> kept;
+  size_t sweep_at = 4096;
 };
 thread_local Region t_region;
 
@@ -33,6 +35,13 @@ bool is_weight(const TensorBase& t) {
   if (meta && meta->base.defined()) return false;
   // Whoever knows the address may write without our seeing it.
   return !t.storage().exposed.load(std::memory_order_relaxed);
+}
+
+// In a region that lasts for long, weights that only the cache still knows.
+void forget_orphans(Region& region) {
+  if (region.kept.size() < region.sweep_at) return;
+  std::erase_if(region.kept, [](const auto& k) { return k.second.weight.ref()->use_count() == 1; });
+  region.sweep_at = std::max<size_t>(4096, 2 * region.kept.size());
 }
 
 }  // namespace
@@ -72,6 +81,7 @@ TensorBase lowered(const TensorBase& t, DType dtype) {
     ++at;
   }
   TensorBase cast = op::_to_dtype(t, dtype);
+  forget_orphans(region);
   region.kept.emplace(t.impl(), Kept{t, cast, storage, version, gradients, stream});
   return cast;
 }

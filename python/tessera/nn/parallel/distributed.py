@@ -175,6 +175,13 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
+    def join(self, divide_by_initial_world_size=True, enable=True, **unused):
+        """For ranks with fewer batches than others: not there."""
+        raise NotImplementedError(
+            "DistributedDataParallel.join() is not implemented in Tessera yet: every rank needs "
+            "as many batches, as DistributedSampler gives them"
+        )
+
     # ---- hooks -------------------------------------------------------------------------------
 
     def register_comm_hook(self, state, hook):
