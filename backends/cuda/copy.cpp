@@ -30,6 +30,9 @@ size_t unit_of(size_t bytes) {
   return std::clamp<size_t>((wanted + 65535) / 65536 * 65536, 256u << 10, Staging::kBayBytes);
 }
 constexpr int64_t kPiecesOfUnit = 8;
+// The bus reads lines that lie changed in a core's own cache at half its speed. What is longer than
+// those caches together has left them by the time it is sent, and is read from the shared one.
+constexpr size_t kStaysInCaches = 24u << 20;
 static_assert(Staging::kBays * kPiecesOfUnit <= CopyTeam::kMostPieces);
 
 Bay& next_bay(Staging& s) {
@@ -72,6 +75,7 @@ class Passage {
     pieces_.slot_count = Staging::kBays;
     pieces_.first_slot = (s.next + 1) % Staging::kBays;
     pieces_.to_slots = upload;
+    pieces_.past_caches = bytes <= kStaysInCaches;
     s.small_used = Staging::kBayBytes;  // a bay of small copies may be taken from them
     s.team.open(pieces_);
   }

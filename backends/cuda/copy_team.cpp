@@ -25,7 +25,6 @@ void pause() {
 #endif
 }
 
-// Past the caches: the bus reads lines that lie changed in some core's cache at half its speed.
 void copy_past_caches(char* to, const char* from, size_t bytes) {
 #if defined(__x86_64__)
   constexpr size_t kLine = 64;
@@ -60,10 +59,10 @@ void CopyPieces::copy(int64_t i) const {
   char* in_line = line + at;
   char* in_slot = slot_of(i / per_unit) + static_cast<size_t>(i % per_unit) * piece;
   const size_t n = std::min(piece, bytes - at);
-  if (to_slots)
+  if (to_slots && past_caches)
     copy_past_caches(in_slot, in_line, n);
   else
-    std::memcpy(in_line, in_slot, n);
+    std::memcpy(to_slots ? in_slot : in_line, to_slots ? in_line : in_slot, n);
 }
 
 void CopyTeam::start() {

@@ -27,6 +27,7 @@ struct CopyPieces {
   int64_t per_unit = 1;
   size_t bytes = 0;
   bool to_slots = true;
+  bool past_caches = false;  // how slots are filled
 
   size_t unit_bytes() const { return piece * static_cast<size_t>(per_unit); }
   int64_t count() const { return static_cast<int64_t>((bytes + piece - 1) / piece); }

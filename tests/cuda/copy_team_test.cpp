@@ -32,6 +32,7 @@ struct Bench {
     p.per_unit = 1 + static_cast<int64_t>(random() % 8);
     p.piece = 8 + random() % (kSlotBytes / static_cast<size_t>(p.per_unit) - 7);
     p.to_slots = up;
+    p.past_caches = random() % 2 == 0;
     return p;
   }
   void to_far(const CopyPieces& p, int64_t unit) {

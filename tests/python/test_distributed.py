@@ -263,7 +263,7 @@ dist.init_process_group("gloo")
 t = torch.ones(1) * dist.get_rank()
 dist.all_reduce(t)
 assert int(os.environ["RANK"]) == dist.get_rank() == int(os.environ["LOCAL_RANK"])
-print("sum", t.item())
+os.write(1, f"sum {t.item()}\\n".encode())
 """,
         )
         code, out = by_mpirun(2, sys.executable, "-m", "tessera", "run", program)

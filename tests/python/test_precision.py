@@ -6,11 +6,16 @@ import tessera as torch
 from tessera import nn
 
 
-@pytest.fixture(autouse=True)
-def as_before():
-    yield
+def as_at_the_start():
     torch.set_float32_matmul_precision("highest")
     torch.backends.cuda.matmul.fp32_precision = "none"
+
+
+@pytest.fixture(autouse=True)
+def untouched():
+    as_at_the_start()  # other tests set it too
+    yield
+    as_at_the_start()
 
 
 def test_three_names_of_one_setting():

@@ -56,7 +56,7 @@ def _named(name):
 def _with_hooks(step):
     """A class's step, with the hooks around it."""
 
-    def hooked(self, *args, **kwargs):
+    def _hooked(self, *args, **kwargs):
         self._opt_called = True  # schedulers warn of steps in the wrong order
         if not (
             self._optimizer_step_pre_hooks
@@ -84,9 +84,9 @@ def _with_hooks(step):
     @functools.wraps(step)
     def wrapper(self, *args, **kwargs):
         if not _C._is_profiling():
-            return hooked(self, *args, **kwargs)
+            return _hooked(self, *args, **kwargs)
         with _named(f"Optimizer.step#{type(self).__name__}.step"):
-            return hooked(self, *args, **kwargs)
+            return _hooked(self, *args, **kwargs)
 
     wrapper.hooked = True
     return wrapper
