@@ -84,6 +84,7 @@ class Stream {
   void set_capture(std::shared_ptr<Capture> capture);
   // Errors of what runs later end the context. Work of a lost context is not run.
   CUresult add(Work work);
+  CUresult add_unobserved(Work work);
   bool idle();
   CUresult wait();
   void stop();  // after wait()

@@ -9,6 +9,7 @@
 
 #include "device.h"
 #include "module.h"
+#include "observe.h"
 #include "options.h"
 
 namespace emulator {
@@ -256,17 +257,20 @@ CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdevic
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
   NEED_CONTEXT;
   if (!is_device_memory(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  Labelled label({Piece::kCopy, "copy", bytes, 1});
   return copy(pointer(to), from, bytes, stream);
 }
 CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
   NEED_CONTEXT;
   if (!is_device_memory(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  Labelled label({Piece::kCopy, "copy", bytes, 2});
   return copy(to, pointer(from), bytes, stream);
 }
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   NEED_CONTEXT;
   if (!is_device_memory(to, bytes) || !is_device_memory(from, bytes))
     return CUDA_ERROR_INVALID_VALUE;
+  Labelled label({Piece::kCopy, "copy", bytes, 8});
   return copy(pointer(to), pointer(from), bytes, stream);
 }
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes,
@@ -276,6 +280,7 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontex
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
   NEED_CONTEXT;
   if (!is_device_memory(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  Labelled label({Piece::kSet, "set", bytes, 0});
   return stream_of(stream)->add([=] {
     std::memset(pointer(to), value, bytes);
     return CUDA_SUCCESS;
@@ -390,6 +395,8 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
   f->max_dynamic = static_cast<unsigned>(value);
   return CUDA_SUCCESS;
 }
+// CUPTI's way into a driver; the stand-in needs none.
+CUresult cuGetExportTable(const void**, const CUuuid*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                         CUstream stream, void** arguments, void**) {
@@ -406,6 +413,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
     const char* from = static_cast<const char*>(arguments[i]);
     kept->emplace_back(from, from + f->parameters[i]);
   }
+  Labelled label({Piece::kKernel, f->name.c_str(), 0, 0});
   return stream_of(stream)->add([f, launch, kept] {
     std::vector<void*> addresses;
     for (std::vector<char>& argument : *kept) addresses.push_back(argument.data());

@@ -1,18 +1,33 @@
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <set>
+#include <string>
 #include <thread>
 
 #include "device.h"
+#include "observe.h"
 #include "options.h"
 
+void (*emulator_observer)(const emulator::Observed& piece) = nullptr;
+
 namespace emulator {
+
+thread_local Label t_label;
+
 namespace {
 
 std::mutex g_streams_mutex;
 std::set<Stream*>& streams() {
   static auto* all = new std::set<Stream*>;
   return *all;
+}
+
+uint64_t real_ns() {
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(t.tv_nsec);
 }
 
 double now_ms() {
@@ -47,6 +62,35 @@ void Stream::set_capture(std::shared_ptr<Capture> capture) {
 
 CUresult Stream::add(Work work) {
   if (CUresult r = device_->fault; r != CUDA_SUCCESS) return r;
+  if (!emulator_observer) return add_unobserved(std::move(work));
+  static std::atomic<uint32_t> numbers{0};
+  Observed call;
+  const Label label = t_label;
+  call.piece = Piece::kCall;
+  call.name = label.piece == Piece::kSet ? "set" : label.name;
+  call.direction = label.direction;
+  call.correlation = ++numbers;
+  call.thread = static_cast<uint32_t>(syscall(SYS_gettid));
+  call.start_ns = real_ns();
+  const CUresult result = add_unobserved([=, this, name = std::string(label.name)] {
+    Observed done = call;
+    done.piece = label.piece;
+    done.name = name.c_str();
+    done.bytes = label.bytes;
+    done.device = device_->ordinal;
+    done.stream = reinterpret_cast<uintptr_t>(this) >> 4;
+    done.start_ns = real_ns();
+    const CUresult r = work();
+    done.end_ns = real_ns();
+    if (auto* to = emulator_observer) to(done);
+    return r;
+  });
+  call.end_ns = real_ns();
+  if (auto* to = emulator_observer) to(call);
+  return result;
+}
+
+CUresult Stream::add_unobserved(Work work) {
   if (auto to = capture()) {
     to->add(this, std::move(work));
     return CUDA_SUCCESS;
