@@ -167,6 +167,45 @@ dist.all_reduce(torch.ones(4))
             out,
         ), out
 
+    def test_workers_do_not_hide_the_death_of_their_rank(self, tmp_path):
+        """A forked child has copies of its parent's connections, and may live longer."""
+        need("gloo")
+        program = script(
+            tmp_path,
+            """
+import os, signal, sys, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+dist.barrier()
+if os.fork() == 0:
+    os.close(1), os.close(2)
+    time.sleep(float(sys.argv[1]))
+    os._exit(0)
+dist.barrier()
+if dist.get_rank() == int(sys.argv[2]):
+    os.kill(os.getpid(), signal.SIGKILL)
+began = time.monotonic()
+try:
+    dist.all_reduce(torch.ones(3))
+except dist.DistError as error:
+    print(f"after {time.monotonic() - began:.1f} s: {error}", flush=True)
+""",
+        )
+        for victim in range(2):
+            meet = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+            ranks = [
+                subprocess.Popen(
+                    [sys.executable, "-m", "tessera", "run", program, "12", str(victim)],
+                    env=os.environ | meet | {"RANK": str(r)},
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+                for r in range(2)
+            ]
+            out = ranks[1 - victim].communicate(timeout=60)[0]
+            ranks[victim].communicate()
+            found = re.search(rf"after (.*) s: .*rank {victim} died", out)
+            assert found and float(found[1]) < 10, out
+
     def test_first_error_is_shown(self, tmp_path):
         need("gloo")
         program = script(

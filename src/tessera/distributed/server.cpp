@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "tessera/distributed/error.h"
+#include "tessera/distributed/fork_guard.h"
 #include "tessera/distributed/sha256.h"
 
 namespace tessera::distributed {
@@ -104,6 +105,7 @@ void Server::serve() {
 void Server::accept_one() {
   Socket s(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!s.open()) return;
+  guard_from_forks(s.fd());
   auto p = std::make_unique<Peer>();
   p->socket = std::move(s);
   p->nonce = random_bytes(kNonce);

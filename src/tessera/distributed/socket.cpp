@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tessera/distributed/error.h"
+#include "tessera/distributed/fork_guard.h"
 
 namespace tessera::distributed {
 
@@ -81,7 +82,10 @@ Socket& Socket::operator=(Socket&& o) noexcept {
 }
 
 void Socket::close() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ >= 0) {
+    forget_guarded(fd_);
+    ::close(fd_);
+  }
   fd_ = -1;
 }
 
@@ -154,6 +158,7 @@ Socket listen_at(const std::string& host, uint16_t port, uint16_t& bound) {
       why = std::strerror(errno);
       continue;
     }
+    guard_from_forks(s.fd());
     sockaddr_storage at{};
     socklen_t n = sizeof at;
     getsockname(s.fd(), reinterpret_cast<sockaddr*>(&at), &n);
@@ -187,6 +192,7 @@ Socket connect_to(const std::string& host, uint16_t port, Deadline deadline) {
       if (error == 0) {
         fcntl(s.fd(), F_SETFL, fcntl(s.fd(), F_GETFL) & ~O_NONBLOCK);
         set_options(s.fd());
+        guard_from_forks(s.fd());
         return s;
       }
       why = std::strerror(error);
