@@ -73,10 +73,11 @@ void bind_parallel(nb::module_& m) {
         [](std::shared_ptr<distributed::ProcessGroup> group, nb::handle list, int root) {
           parallel::broadcast_together(*group, tensors(list), root);
         });
-  m.def("_check_same_everywhere",
-        [](std::shared_ptr<distributed::ProcessGroup> group, std::vector<std::string> lines) {
-          parallel::check_same_everywhere(*group, lines, "parameter");
-        });
+  m.def("_check_same_everywhere", [](std::shared_ptr<distributed::ProcessGroup> group,
+                                     std::vector<std::string> lines, nb::handle parameter) {
+    const Device device = unwrap_checked(parameter.ptr(), "parameters").device();
+    parallel::check_same_everywhere(*group, lines, "parameter", device);
+  });
   m.def("_at_end_of_backward", [](nb::handle f) {
     autograd::at_end_of_backward(
         [call = share_object(f.ptr())] { PyRef(checked(PyObject_CallNoArgs(call.get()))); });

@@ -352,6 +352,17 @@ def sync_batch_norm():
             "alone": steps(one, lambda t: t)}  # fmt: skip
 
 
+def own_device():
+    """Each rank has a device, and touches no other, whichever is current."""
+    rank = dist.get_rank()
+    model = DDP(nn.Linear(4, 2).cuda(rank), device_ids=[rank])
+    out = model(torch.full((3, 4), float(rank)))
+    out.sum().backward()
+    grad = model.module.weight.grad
+    other = torch.cuda.memory_reserved(1 - rank)
+    return everywhere([str(out.device), str(grad.device), grad[0, 0].item(), other])
+
+
 def state_and_copies():
     import copy
     import pickle

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import KIND
 
 import tessera as torch
 import tessera.distributed as dist
@@ -136,6 +137,13 @@ def test_buffers_are_rank_0s(device):
     assert result["before"][0] != result["before"][1]  # each saw its own part
     assert result["after"] == [2, 2]
     assert result["together"][0] == result["together"][1]
+
+
+def test_a_rank_touches_its_own_device_only(accelerator):
+    if KIND != "virtual":
+        pytest.skip("needs two devices, and NCCL that knows them")
+    result = run("own_device", accelerator, backend="nccl")
+    assert result == [[f"cuda:{rank}", f"cuda:{rank}", 1.5, 0] for rank in range(2)]
 
 
 def test_odd_parameters(device):

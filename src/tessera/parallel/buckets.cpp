@@ -6,7 +6,6 @@
 
 #include "tessera/autograd/node.h"
 #include "tessera/distributed/sha256.h"
-#include "tessera/driver/current.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/view.h"
@@ -56,13 +55,6 @@ std::vector<std::string> split(const std::string& text) {
   for (size_t at; (at = text.find('\n', from)) != std::string::npos; from = at + 1)
     lines.push_back(text.substr(from, at - from));
   return lines;
-}
-
-// Where a backend of the group has its tensors.
-Device home(const ProcessGroup& group) {
-  const std::string name = group.backend_name();
-  return name == "nccl" ? Device{DeviceType::kCUDA, static_cast<int16_t>(current_device())}
-                        : Device{};
 }
 
 }  // namespace
@@ -132,8 +124,7 @@ void broadcast_together(ProcessGroup& group, const std::vector<TensorBase>& tens
 }
 
 void check_same_everywhere(ProcessGroup& group, const std::vector<std::string>& lines,
-                           const char* what) {
-  const Device device = home(group);
+                           const char* what, Device device) {
   const std::string text = joined(lines);
   const distributed::Digest digest = distributed::sha256(text);
   std::vector<std::string> digests = gather_bytes(group, {digest.begin(), digest.end()}, device);

@@ -28,8 +28,8 @@ void broadcast_together(distributed::ProcessGroup& group, const std::vector<Tens
                         int root);
 
 // Raises on all ranks unless they have the same list; `lines` says what each rank has, and `what`
-// names it: "parameter".
+// names it: "parameter". It goes by `device`: no other one is touched.
 void check_same_everywhere(distributed::ProcessGroup& group, const std::vector<std::string>& lines,
-                           const char* what);
+                           const char* what, Device device);
 
 }  // namespace tessera::parallel

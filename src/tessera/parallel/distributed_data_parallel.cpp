@@ -27,7 +27,7 @@ DistributedState::DistributedState(const Module& module, DistributedOptions opti
            "DistributedDataParallel is not needed when a module doesn't have any parameter that "
            "requires a gradient.");
   distributed::ProcessGroup& group = *options_.process_group;
-  tessera::parallel::check_same_everywhere(group, lines, "parameter");
+  tessera::parallel::check_same_everywhere(group, lines, "parameter", wanted[0].device());
   std::vector<TensorBase> all = tensors_of(module_.parameters());
   for (const Tensor& b : module_.buffers()) all.push_back(b);
   tessera::parallel::broadcast_together(group, all, 0);

@@ -92,6 +92,7 @@ class DistributedDataParallel(Module):
             _C._check_same_everywhere(
                 self.process_group,
                 [f"{name} ({p.dtype}, shape {list(p.shape)})" for name, p in named],
+                named[0][1],
             )
             self._broadcast(
                 [p for n, p in module.named_parameters() if n not in left_out] + self._buffers_()
