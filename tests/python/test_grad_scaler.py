@@ -248,3 +248,15 @@ def test_many_gradients_are_checked_together(device):
     assert found.item() == 1
     check(grads[:5], found, inverse)
     assert found.item() == 1  # it stays
+
+
+def test_looking_without_touching(device):
+    scaler = scaler_of(device)
+    w, optimizer = one_parameter(device)
+    backward(scaler, w, float("nan"))
+    (found,) = scaler._check_inf_per_device(optimizer).values()
+    assert found.item() == 1 and scaler._found_inf_per_device(optimizer)
+    backward(scaler, w, 2.0)
+    (found,) = scaler._check_inf_per_device(optimizer).values()
+    assert found.item() == 0 and w.grad.tolist() == [2 * 65536] * 2
+    assert scaler._get_scale_async().item() == 65536

@@ -204,6 +204,22 @@ class GradScaler:
             return 1.0
         return self._init_scale if self._scale is None else self._scale.item()
 
+    def _get_scale_async(self):
+        return self._scale
+
+    def _found_inf_per_device(self, optimizer):
+        return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
+
+    def _check_inf_per_device(self, optimizer):
+        """Looks at the gradients without changing them."""
+        device = self._begun("_check_inf_per_device").device
+        one = torch.ones((), dtype=torch.float32, device=device)
+        state = self._per_optimizer_states[id(optimizer)]
+        state["found_inf_per_device"] = self._unscale_grads_(
+            optimizer, one, torch.zeros_like(one), True
+        )
+        return state["found_inf_per_device"]
+
     def get_growth_factor(self):
         return self._growth_factor
 
