@@ -74,6 +74,8 @@ def run(args):
         if args[0].partition("=")[0].replace("_", "-") in _SEVERAL:
             from tessera.distributed.run import main as run_several
 
+            if page:
+                return _usage("--profile is for one process")
             return run_several(["--report"] * wants_report + args)
         option, _, value = args.pop(0).partition("=")
         if option == "--report":

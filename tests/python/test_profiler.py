@@ -383,3 +383,23 @@ def test_json_is_valid_for_any_name(tmp_path):
     prof.export_chrome_trace(tmp_path / "t.json")
     names = [e["name"] for e in json.load(open(tmp_path / "t.json"))["traceEvents"]]
     assert {chr(code) for code in range(1, 256)} <= set(names)
+
+
+def test_a_forked_child_is_not_profiled():
+    with profile(activities=[ProfilerActivity.CPU]):
+        child = os.fork()
+        if child == 0:
+            os._exit(torch._C._is_profiling())
+        assert os.waitpid(child, 0)[1] == 0
+        assert torch._C._is_profiling()
+
+
+def test_names_that_programs_use():
+    assert torch.profiler.profiler.profile is profile
+    assert torch.profiler.profiler.ProfilerAction is ProfilerAction
+    assert torch.profiler.profiler._default_schedule_fn(3) is ProfilerAction.RECORD
+    assert torch.autograd.DeviceType.CUDA == 1 and torch.autograd.kineto_available()
+    assert not torch.autograd._profiler_enabled()
+    torch.profiler._utils._init_for_cuda_graphs()
+    with pytest.raises(NotImplementedError, match="tessera memory"):
+        profile(activities=[ProfilerActivity.CPU]).export_memory_timeline("m.html")

@@ -14,6 +14,7 @@ from .function import Function
 from .gradcheck import gradcheck, gradgradcheck
 
 Variable = _C.Tensor
+_profiler_enabled = _C._is_profiling
 
 
 class _Engine:
@@ -111,4 +112,6 @@ class set_multithreading_enabled:
         pass
 
 
-__getattr__ = module_getattr(__name__, {"DeviceType": "profiler_util"})
+__getattr__ = module_getattr(
+    __name__, {"DeviceType": "profiler_util", "kineto_available": "profiler"}
+)

@@ -11,6 +11,7 @@ from .. import _C
 from ..autograd.profiler import record_function
 from ..autograd.profiler_util import EventList
 from ._schedule import ProfilerAction, always
+from ._schedule import schedule as schedule
 
 
 class ProfilerActivity(enum.Enum):
@@ -61,6 +62,10 @@ def _say_once(text):
 
 
 _ON = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+# The name is also that of an argument.
+_default_schedule_fn = always
 
 
 class profile:
@@ -242,6 +247,12 @@ class profile:
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """Writes lines for a flame graph: needs `with_stack=True`."""
         self._finished().export_stacks(str(path), metric)
+
+    def export_memory_timeline(self, path, device=None):
+        raise NotImplementedError(
+            "export_memory_timeline is not implemented: torch.cuda.memory._record_memory_history() "
+            "and `tessera memory snapshot.pickle` show device memory over time"
+        )
 
     def add_metadata(self, key, value):
         """A text that traces have beside their events."""

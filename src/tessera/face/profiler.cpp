@@ -1,8 +1,6 @@
 #include "tessera/face/profiler.h"
 
 #include <dlfcn.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -221,10 +219,6 @@ void Profile::export_stacks(const std::string& path, const std::string& metric) 
   }
 }
 
-namespace {
-uint32_t thread_number() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
-}  // namespace
-
 RecordFunction::RecordFunction(std::string_view name, std::string_view arguments) {
   if (!profile::recording()) return;
   profile::Buffer& buffer = profile::own_buffer();
@@ -233,13 +227,13 @@ RecordFunction::RecordFunction(std::string_view name, std::string_view arguments
     scope_->data = buffer.copy(arguments);
     scope_->count = static_cast<uint32_t>(arguments.size());
   }
-  thread_ = thread_number();
+  thread_ = buffer.thread();
 }
 
 void RecordFunction::end() {
   if (!scope_) return;
   // Of another thread's scopes it cannot be taken out: it stays, and tells nothing.
-  if (thread_ != thread_number())
+  if (thread_ != profile::own_buffer().thread())
     (void)scope_.release();
   else
     scope_.reset();

@@ -1,5 +1,6 @@
 #include "tessera/profile/record.h"
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -84,6 +85,9 @@ void set_wanted(const Profiles& p) {
 }  // namespace
 
 void enter(uint32_t what) {
+  // A child of fork is not profiled: nobody would ever read what it notes.
+  static const int forked = pthread_atfork(nullptr, nullptr, [] { wanted.store(0); });
+  (void)forked;
   Profiles& p = profiles();
   std::lock_guard lock(p.mutex);
   if (p.on++ == 0) {
