@@ -104,6 +104,24 @@ def _measured(torch):
         yield f"  {name}" if name else "", line
 
 
+# How to get what torch.distributed lacks.
+_CARRIERS = {
+    "gloo": "apt-get install libgloo-dev, then build Tessera again",
+    "mpi": "apt-get install libopenmpi-dev openmpi-bin, then build Tessera again",
+    "nccl": "a GPU, and pip install nvidia-nccl-cu13",
+}
+
+
+def _processes(torch):
+    """What carries data between processes."""
+    found = {name: torch._C._dist_has_backend(name) for name in _CARRIERS}
+    here = [name for name, (there, _) in found.items() if there]
+    yield "processes", ", ".join(here) or "by none of gloo, mpi and nccl"
+    for name, (there, why) in found.items():
+        if not there:
+            yield f"  {name}", f"{why}: {_CARRIERS[name]}"
+
+
 def report(measure=True):
     """Pairs of a name and what was found."""
     import tessera as torch
@@ -124,6 +142,7 @@ def report(measure=True):
     yield from _accelerator(torch)
     yield "virtual GPU", os.environ.get("TESSERA_VIRTUAL_GPU") or "off (TESSERA_VIRTUAL_GPU)"
     yield from _libraries()
+    yield from _processes(torch)
     yield "deferral", f"{torch.fuse.mode()} (TESSERA_FUSE=0, 1 or check)"
     cache = _cache_folder()
     yield "kernel cache", f"{cache}, {_size(cache)}"

@@ -30,6 +30,7 @@ def test_without_a_device():
     line = next(line for line in text.splitlines() if line.startswith("accelerator:"))
     assert "none: " in line and len(line) > 30  # and why
     assert "deferral:        on" in text and "kernel cache:" in text
+    assert "processes:" in text and "  nccl:" in text
 
 
 def test_with_settings(tmp_path):

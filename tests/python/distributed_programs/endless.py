@@ -9,6 +9,7 @@ import tessera as torch
 import tessera.distributed as dist
 
 rank = int(os.environ["RANK"])
+torch.set_default_device("cuda" if os.environ.get("TESSERA_VIRTUAL_GPU") else "cpu")
 try:
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=float(sys.argv[1])))
     size = dist.get_world_size()
