@@ -75,13 +75,8 @@ nb::list values_of(const EventRef& e) {
 nb::list kernels_of(const EventRef& e) {
   nb::list out;
   const auto& events = e.trace->events();
-  for (const profile::Arrow& a : e.trace->arrows()) {
-    if (a.kind != profile::Arrow::Kind::kLaunch) continue;
-    int owner = a.from;
-    while (owner >= 0 && events[static_cast<size_t>(owner)].category == Category::kRuntime)
-      owner = events[static_cast<size_t>(owner)].parent;
-    if (owner != e.index) continue;
-    const TraceEvent& k = events[static_cast<size_t>(a.to)];
+  for (int i : e.trace->started_by(e.index)) {
+    const TraceEvent& k = events[static_cast<size_t>(i)];
     out.append(nb::make_tuple(nb::str(k.name.data(), k.name.size()), k.device, us(k.duration())));
   }
   return out;

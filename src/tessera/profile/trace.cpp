@@ -215,6 +215,7 @@ void Trace::link_activities() {
     if (owner < 0) continue;
     TraceEvent& by = events_[static_cast<size_t>(owner)];
     by.self_device_ns += e.duration();
+    started_.emplace_back(owner, static_cast<int>(i));
     if (e.category == Category::kKernel && e.name == "group") {
       std::string_view of = by.name;
       for (std::string_view prefix : {"group::", "aten::"})
@@ -238,9 +239,14 @@ void Trace::drop_doubles() {
     if (p.flops == 0) p.flops = e.flops;
   }
   // Past what is hidden.
-  for (TraceEvent& e : events_)
-    while (e.parent >= 0 && events_[static_cast<size_t>(e.parent)].hidden)
-      e.parent = events_[static_cast<size_t>(e.parent)].parent;
+  const auto shown = [this](int i) {
+    while (i >= 0 && events_[static_cast<size_t>(i)].hidden)
+      i = events_[static_cast<size_t>(i)].parent;
+    return i;
+  };
+  for (auto& [owner, what] : started_) owner = shown(owner);
+  std::sort(started_.begin(), started_.end());
+  for (TraceEvent& e : events_) e.parent = shown(e.parent);
 }
 
 // Backwards: what is inside comes after what it is in.
@@ -300,6 +306,13 @@ void Trace::find_arrows() {
           arrows_.push_back({Arrow::Kind::kDeferred, it->second, at});
     }
   }
+}
+
+std::vector<int> Trace::started_by(int event) const {
+  std::vector<int> out;
+  auto at = std::lower_bound(started_.begin(), started_.end(), std::pair{event, -1});
+  for (; at != started_.end() && at->first == event; ++at) out.push_back(at->second);
+  return out;
 }
 
 std::vector<Argument> Trace::arguments(const TraceEvent& e) const {

@@ -90,6 +90,8 @@ class Trace {
 
   const std::vector<TraceEvent>& events() const { return events_; }  // by start
   const std::vector<Arrow>& arrows() const { return arrows_; }
+  // Device events that an event started itself, not through what is inside it.
+  std::vector<int> started_by(int event) const;
   const std::vector<ThreadInfo>& threads() const { return threads_; }
   const std::vector<int>& devices() const { return devices_; }
   uint32_t what() const { return what_; }
@@ -125,6 +127,7 @@ class Trace {
   std::vector<Activity> activities_;
   std::vector<TraceEvent> events_;
   std::vector<Arrow> arrows_;
+  std::vector<std::pair<int, int>> started_;  // by whom, what; in order
   std::vector<ThreadInfo> threads_;
   std::vector<int> devices_;
   std::map<std::string, std::unique_ptr<std::string>, std::less<>> names_;
