@@ -58,7 +58,7 @@ struct Notes {
     int64_t steady = 0;
   };
   Base bases[kMaxDevices];
-  std::unordered_map<const char*, std::string> names;
+  std::unordered_map<std::string, std::string> names;  // mangled, and not
   uint64_t correlations = 0;
 };
 Notes& notes() {
