@@ -24,6 +24,7 @@ struct PagedDevice {
   };
 
   int64_t total = 0, used = 0;
+  int64_t unmapped = 0;  // calls
   uintptr_t next_address = uintptr_t{1} << 40;
   PageHandle next_handle = 1;
   std::map<PageHandle, size_t> pages;  // that exist
@@ -163,6 +164,7 @@ inline const Backend* paged_backend() {
       return {};
     };
     b.unmap_pages = [](int, void* at, size_t bytes) -> Status {
+      ++paged.unmapped;
       const auto a = reinterpret_cast<uintptr_t>(at);
       auto it = paged.mappings.find(a);
       if (it == paged.mappings.end() || it->second.bytes != bytes) {

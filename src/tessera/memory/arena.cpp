@@ -2,6 +2,7 @@
 #include "tessera/memory/arena.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "tessera/memory/device_allocator.h"
 
@@ -14,10 +15,22 @@ namespace {
 constexpr size_t kBulkRequest = size_t{256} << 20;
 constexpr uint32_t kBulkPages = 16;
 
-// Moving pages may wait for the work that uses them: allowed this often, and so many times in
-// advance.
-constexpr int64_t kRequestsPerWait = 64;
-constexpr int64_t kWaitsInAdvance = 1024;
+// Note [When pages move]
+// Moving free pages keeps what is reserved at what is used, but the driver takes some hundred
+// microseconds a page, and where their stream has work queued, all of that is waited for. A program
+// that does the same at every step would do so at every step. So memory may grow to a little more
+// than was ever in use, by more the more was moved; beyond that, time spent with moving and with
+// waiting is limited to a share of the time that has passed, and a sum in advance. When memory is
+// out, everything may move.
+constexpr double kLeastSlack = 1.02, kMostSlack = 1.08;
+constexpr double kMovesPerSlack = 16;  // bytes that were moved for one more byte
+constexpr double kMovingShare = 0.05, kWaitingShare = 0.01;
+constexpr double kMovingInAdvance = 2.0, kWaitingInAdvance = 0.05;  // seconds
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point t) {
+  return std::chrono::duration<double>(Clock::now() - t).count();
+}
 
 size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -179,6 +192,13 @@ void DeviceAllocator::unmap(const Donor& donor, std::vector<Loose>* out) {
   if (history_.on()) history_.add(Action::kSegmentUnmap, at, bytes, a.pool->stream, 0);
 }
 
+// See Note [When pages move].
+bool DeviceAllocator::may_move(const StreamPool& pool) {
+  const double passed = seconds_since(made_at_);
+  if (moving_seconds_ > kMovingInAdvance + kMovingShare * passed) return false;
+  return waiting_seconds_ <= kWaitingInAdvance + kWaitingShare * passed || is_idle(pool.stream);
+}
+
 // Frees pages for use elsewhere; how many.
 size_t DeviceAllocator::loosen(size_t pages, const Arena& keep, const Spot& spot, bool force,
                                std::vector<Loose>* out) {
@@ -188,15 +208,18 @@ size_t DeviceAllocator::loosen(size_t pages, const Arena& keep, const Spot& spot
     std::vector<Donor> donors;
     collect_donors(pool, keep, spot, pages - got, &donors);
     if (donors.empty()) return;
-    if (!force && moves_awaited_ > kWaitsInAdvance + requests_ / kRequestsPerWait) return;
-    ++moves_awaited_;
+    if (!force && !may_move(pool)) return;
+    const auto begin = Clock::now();
     await_pool(pool);
+    waiting_seconds_ += seconds_since(begin);
     // From the top down: a block that gives up its end is still the block that the next one names.
     for (const Donor& d : donors) {
       const size_t before = out->size();
       unmap(d, out);
       if (out->size() > before) got += d.count;
     }
+    moving_seconds_ += seconds_since(begin);
+    moved_bytes_ += got * page_bytes_;
   };
   if (keep.pool->graphs) {
     // Pages of graphs stay where they are, and others are waited for only when there is no choice.
@@ -296,7 +319,14 @@ bool DeviceAllocator::grow_arena(Arena& a, size_t size, bool force, Status* stat
   const size_t first = spot.begin / page_bytes_;
   const size_t end = (spot.end + page_bytes_ - 1) / page_bytes_;
   std::vector<Loose> loose;
-  loosen(spot.pages, a, spot, force, &loose);
+  const int64_t blocks = used_.now() + hidden_.load(std::memory_order_relaxed) -
+                         charged_.load(std::memory_order_relaxed);
+  most_in_use_ = std::max(most_in_use_, blocks + static_cast<int64_t>(size));
+  const auto grown = static_cast<double>(reserved_.now() + int64_t(spot.pages * page_bytes_));
+  const auto most = static_cast<double>(most_in_use_);
+  const double slack = kLeastSlack * most + static_cast<double>(moved_bytes_) / kMovesPerSlack;
+  if (force || grown > std::min(slack, kMostSlack * most))
+    loosen(spot.pages, a, spot, force, &loose);
   // Known to be too much before anything is made.
   bool ok = reserved_.now() + static_cast<int64_t>(spot.pages * page_bytes_) <= allowed();
   if (!ok) *status = {Code::kOutOfMemory, nullptr};

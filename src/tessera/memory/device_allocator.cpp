@@ -156,7 +156,6 @@ Block* DeviceAllocator::allocate(size_t bytes, StreamHandle stream, const void* 
   std::unique_lock lock(mutex_);
   if (bytes > kAbsurd) [[unlikely]]
     raise_oom(lock, bytes);
-  ++requests_;
   if (fail_in_ >= 0) [[unlikely]] {
     if (fail_in_ == 0) {
       if (!fail_on_) fail_in_ = -1;

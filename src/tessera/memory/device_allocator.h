@@ -10,6 +10,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -176,6 +177,8 @@ class DeviceAllocator {
   void wait_events();
   void await_pool(const StreamPool& pool);
   void await_stream(StreamHandle stream);
+  bool is_idle(StreamHandle stream);
+  bool may_move(const StreamPool& pool);
   void finish_event(Event event);
   EventHandle idle_event();
   void release_free_segments();
@@ -217,8 +220,11 @@ class DeviceAllocator {
   std::vector<EventHandle> idle_events_;
   std::deque<Block> storage_;
   std::deque<Arena> arenas_;
-  int64_t moves_awaited_ = 0;  // times that work was waited for to move its pages
-  int64_t requests_ = 0;
+  // See Note [When pages move].
+  const std::chrono::steady_clock::time_point made_at_ = std::chrono::steady_clock::now();
+  double moving_seconds_ = 0, waiting_seconds_ = 0;
+  int64_t most_in_use_ = 0;
+  size_t moved_bytes_ = 0;
   int64_t fail_in_ = -1;
   bool fail_on_ = false;
   Block* spare_ = nullptr;

@@ -188,6 +188,17 @@ void DeviceAllocator::await_stream(StreamHandle stream) {
   idle_events_.push_back(e);
 }
 
+// Is nothing queued on it?
+bool DeviceAllocator::is_idle(StreamHandle stream) {
+  if (!captures_.empty() && is_captured(stream)) return false;
+  EventHandle e = idle_event();
+  if (!e) return true;
+  const bool idle = !backend_->event_record(device_, e, stream).ok() ||
+                    backend_->event_query(device_, e).code != Code::kNotReady;
+  idle_events_.push_back(e);
+  return idle;
+}
+
 // The driver waits for work that still uses a segment before it takes it back.
 void DeviceAllocator::release_free_segments() {
   for_each_movable([&](StreamPool& pool) {
