@@ -4,9 +4,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -22,6 +24,7 @@ struct TimedNote {
   std::string name;
   DeviceActivity about;  // with the host's times, until the events are read
   CUevent begin, end;
+  CUstream stream;
   bool ready = false;
 };
 
@@ -60,6 +63,11 @@ struct Notes {
   Base bases[kMaxDevices];
   std::unordered_map<std::string, std::string> names;  // mangled, and not
   uint64_t correlations = 0;
+  // Of streams that events time: their number, and when the last work on it ended.
+  struct Timed {
+    int64_t number, end;
+  };
+  std::map<CUstream, Timed> streams;
 };
 Notes& notes() {
   static auto* n = new Notes;
@@ -294,6 +302,7 @@ void TimedCall::begin(DeviceActivity::Kind kind, const char* name, int64_t bytes
   note.about.kind = kind;
   note.about.bytes = bytes;
   note.about.device = device_.ordinal;
+  note.stream = stream_;
   note.about.thread = static_cast<uint32_t>(syscall(SYS_gettid));
   const DriverApi& cu = driver();
   if (cu.cuEventCreate(&note.begin, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return;
@@ -301,8 +310,8 @@ void TimedCall::begin(DeviceActivity::Kind kind, const char* name, int64_t bytes
     cu.cuEventDestroy(note.begin);
     return;
   }
-  cu.cuEventRecord(note.begin, stream_);
   note.about.start_ns = now();
+  cu.cuEventRecord(note.begin, stream_);
   std::lock_guard lock(n.mutex);
   note.about.correlation = ++n.correlations;
   n.timed.push_back(std::move(note));
@@ -370,9 +379,15 @@ void hand_over(Notes& n, std::deque<TimedNote>& timed, const ActivitySink& sink)
         cu.event_elapsed(&length, note.begin, note.end) == CUDA_SUCCESS) {
       a = note.about;
       a.name = note.name.c_str();
-      a.stream = 7;
+      // Times are floats of milliseconds: of two neighbours the later one gives way.
+      constexpr int64_t kFirst = 7;  // the default stream's number in PyTorch's traces
+      const auto number = kFirst + static_cast<int64_t>(n.streams.size());
+      Notes::Timed& on = n.streams.try_emplace(note.stream, Notes::Timed{number, 0}).first->second;
+      a.stream = on.number;
       a.start_ns = base.steady + static_cast<int64_t>(static_cast<double>(start) * 1e6);
       a.end_ns = a.start_ns + static_cast<int64_t>(static_cast<double>(length) * 1e6);
+      a.start_ns = std::max(a.start_ns, on.end);
+      a.end_ns = on.end = std::max(a.end_ns, a.start_ns);
       sink.take(sink.to, a);
     }
     cu.cuEventDestroy(note.begin);

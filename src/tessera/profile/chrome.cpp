@@ -377,7 +377,8 @@ class Writer {
       j.key("ph").text(start ? "s" : "f");
       j.key("id").number(id);
       place(j, e);
-      j.key("ts").us(e.start);
+      // Two clocks may disagree a little: nothing is before what it follows from.
+      j.key("ts").us(start ? e.start : std::min(std::max(e.start, from.start), e.end));
       j.key("cat").text(kind);
       j.key("name").text(kind);
       if (!start) j.key("bp").text("e");
