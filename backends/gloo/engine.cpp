@@ -196,16 +196,19 @@ class GlooEngine final : public Engine {
   }
 
   // Closing the connections would wake nobody here. A receive whose time is up makes all of them
-  // fail, and with them whoever waits.
+  // fail, and with them whoever waits; it has to be from a rank that is still there.
   void abort() noexcept override {
-    if (aborted_.exchange(true) || size_ == 1) return;
-    try {
-      char never = 0;
-      auto buffer = context_->createUnboundBuffer(&never, 1);
-      buffer->recv((rank_ + 1) % size_, kAbortSlot);
-      buffer->waitRecv(std::chrono::milliseconds(1));
-    } catch (...) {
-      // That is what was wanted.
+    if (aborted_.exchange(true)) return;
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      try {
+        char never = 0;
+        auto buffer = context_->createUnboundBuffer(&never, 1);
+        buffer->recv(peer, kAbortSlot);
+        buffer->waitRecv(std::chrono::milliseconds(1));
+      } catch (...) {
+        // That is what was wanted.
+      }
     }
   }
 

@@ -26,6 +26,9 @@ bool checks_asked() {
   return !asked || std::strcmp(asked, "0") != 0;
 }
 
+// What is left of a call's time for its next step.
+Engine::Time left(Deadline end) { return Engine::Time(std::max(1, milliseconds_left(end))); }
+
 // Precedes every message between two ranks.
 struct MessageHead {
   int64_t bytes;
@@ -144,14 +147,15 @@ void HostBackend::agree(const Request& r, Engine::Time timeout) {
 void HostBackend::carry_out(const Request& r, char* in, size_t in_bytes, char* out,
                             size_t out_bytes, Work& work) {
   Engine& e = *engine_;
-  Engine::Time timeout = group_.timeout();
+  const Deadline end = Clock::now() + group_.timeout();
   // Once more: whoever is gone from now on, the monitor's news find this call under way.
   group_.check_usable(r);
   if (r.is_point_to_point()) {
     bool sends = r.kind == Collective::kSend;
-    return message(r, sends ? in : out, sends ? in_bytes : out_bytes, work, timeout);
+    return message(r, sends ? in : out, sends ? in_bytes : out_bytes, work, end);
   }
-  agree(r, timeout);
+  agree(r, left(end));
+  const Engine::Time timeout = left(end);
   const std::vector<TensorBase>& typed = r.outputs.empty() ? r.inputs : r.outputs;
   DType dtype = typed.empty() ? DType::kUInt8 : typed[0].dtype();
   const size_t item = itemsize(dtype);
@@ -180,7 +184,7 @@ void HostBackend::carry_out(const Request& r, char* in, size_t in_bytes, char* o
       if (average) divide_by(out, out_bytes / item, dtype, group_.size());
       return;
     case Collective::kAllToAll:
-      return exchange(r, in, out, timeout);
+      return exchange(r, in, out, end);
     default: {  // a barrier: that all agree is all there is to it
       uint8_t one = 1;
       if (!check_ || n == 1) e.all_reduce(&one, 1, DType::kUInt8, ReduceOp::kMax, timeout);
@@ -188,14 +192,14 @@ void HostBackend::carry_out(const Request& r, char* in, size_t in_bytes, char* o
   }
 }
 
-void HostBackend::exchange(const Request& r, char* in, char* out, Engine::Time timeout) {
+void HostBackend::exchange(const Request& r, char* in, char* out, Deadline end) {
   const auto item = static_cast<int64_t>(itemsize(r.inputs[0].dtype()));
   std::vector<int64_t> to = r.to, from = r.from;
   for (int64_t& v : to) v *= item;
   for (int64_t& v : from) v *= item;
   if (check_ && group_.size() > 1) {
     std::vector<int64_t> told(to.size()), words(to.size(), sizeof(int64_t));
-    engine_->all_to_all(to.data(), words, told.data(), words, timeout);
+    engine_->all_to_all(to.data(), words, told.data(), words, left(end));
     int64_t wrong = 0;
     std::string message;
     for (size_t i = 0; i < to.size(); ++i)
@@ -204,31 +208,30 @@ void HostBackend::exchange(const Request& r, char* in, char* out, Engine::Time t
         message = cat("rank ", group_.ranks()[i], " sends ", told[i], " bytes, and ", from[i],
                       " are expected");
       }
-    engine_->all_reduce(&wrong, 1, DType::kInt64, ReduceOp::kMax, timeout);
+    engine_->all_reduce(&wrong, 1, DType::kInt64, ReduceOp::kMax, left(end));
     if (wrong)
       throw DistError(DistErrorKind::kBackend,
                       message.empty() ? "the split sizes of another rank do not fit" : message);
   }
-  engine_->all_to_all(in, to, out, from, timeout);
+  engine_->all_to_all(in, to, out, from, left(end));
 }
 
-void HostBackend::message(const Request& r, char* data, size_t bytes, Work& work,
-                          Engine::Time timeout) {
+void HostBackend::message(const Request& r, char* data, size_t bytes, Work& work, Deadline end) {
   MessageHead head{static_cast<int64_t>(bytes),
                    static_cast<int64_t>((r.inputs.empty() ? r.outputs : r.inputs)[0].dtype())};
   if (r.kind == Collective::kSend) {
-    engine_->send(&head, sizeof head, r.peer, 2 * r.tag, timeout);
-    return engine_->send(data, bytes, r.peer, 2 * r.tag + 1, timeout);
+    engine_->send(&head, sizeof head, r.peer, 2 * r.tag, left(end));
+    return engine_->send(data, bytes, r.peer, 2 * r.tag + 1, left(end));
   }
   MessageHead sent{};
-  int from = engine_->receive(&sent, sizeof sent, r.peer, 2 * r.tag, timeout);
+  int from = engine_->receive(&sent, sizeof sent, r.peer, 2 * r.tag, left(end));
   if (sent.bytes != head.bytes || sent.dtype != head.dtype) {
     auto type = static_cast<DType>(sent.dtype);
     throw DistError(DistErrorKind::kBackend,
                     cat("rank ", group_.ranks()[from], " sends ",
                         sent.bytes / static_cast<int64_t>(itemsize(type)), " elements of ", type));
   }
-  engine_->receive(data, bytes, from, 2 * r.tag + 1, timeout);
+  engine_->receive(data, bytes, from, 2 * r.tag + 1, left(end));
   work.set_source(from);
 }
 

@@ -26,8 +26,8 @@ class HostBackend final : public GroupBackend {
   void agree(const Request& request, Engine::Time timeout);
   void carry_out(const Request& request, char* in, size_t in_bytes, char* out, size_t out_bytes,
                  Work& work);
-  void exchange(const Request& request, char* in, char* out, Engine::Time timeout);
-  void message(const Request& request, char* data, size_t bytes, Work& work, Engine::Time timeout);
+  void exchange(const Request& request, char* in, char* out, Deadline end);
+  void message(const Request& request, char* data, size_t bytes, Work& work, Deadline end);
 
   std::string name_;
   ProcessGroup& group_;

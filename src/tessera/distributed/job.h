@@ -34,6 +34,10 @@ class Job : public std::enable_shared_from_this<Job> {
   std::string await(Store& place, const std::string& key, int world_rank, Milliseconds timeout);
   // Says farewell. Groups fail after it.
   void leave();
+  bool has_left() const {
+    std::lock_guard lock(mutex_);
+    return left_;
+  }
 
  private:
   Job(std::shared_ptr<Store> store, int rank, int size)

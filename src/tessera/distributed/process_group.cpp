@@ -285,7 +285,8 @@ int64_t ProcessGroup::finished() const {
   int64_t last = sequence_;
   for (auto& [type, backend] : backends_)
     if (int64_t n = backend->oldest_collective()) last = std::min(last, n - 1);
-  return last;
+  std::lock_guard lock(mutex_);
+  return failed_at_ ? std::min(last, failed_at_ - 1) : last;
 }
 
 void ProcessGroup::begin_batch(DeviceType type) {
@@ -303,6 +304,8 @@ std::exception_ptr ProcessGroup::failure() const {
 std::exception_ptr ProcessGroup::fail(const Request& r, const std::string& reason, Cause known) {
   if (std::exception_ptr before = failure()) return before;
   const bool timed_out = known == Cause::kTime;
+  // Nobody is left to tell, and the process may be ending.
+  if (job_->has_left()) known = Cause::kKnown;
   std::string cause;
   bool gone = false;
   if (Monitor* monitor = job_->monitor()) {
@@ -324,8 +327,8 @@ std::exception_ptr ProcessGroup::fail(const Request& r, const std::string& reaso
     for (auto& [rank, fate] : fates)
       if (gone && fate.died && std::find(ranks().begin(), ranks().end(), rank) == ranks().end())
         cause += cat("; rank ", rank, " died (", fate.text, ")");
-    if (!gone && timed_out) {
-      cause = cat("no answer within ", timeout().count(), " ms");
+    if (!gone && known != Cause::kKnown) {
+      cause = timed_out ? cat("no answer within ", timeout().count(), " ms") : reason;
       auto answers = monitor->roll_call(Milliseconds(500));
       for (int rank : ranks()) {
         if (rank == job_->rank()) continue;
@@ -336,7 +339,7 @@ std::exception_ptr ProcessGroup::fail(const Request& r, const std::string& reaso
   } else if (timed_out) {
     cause = cat("no answer within ", timeout().count(), " ms");
   }
-  if (!gone && !timed_out) cause = reason;
+  if (cause.empty()) cause = reason;
   if ((gone || timed_out) && !reason.empty()) cause += cat("\n  (", reason, ")");
   std::string text = cat(title(r), ", failed: ", cause);
   auto error = std::make_exception_ptr(DistError(DistErrorKind::kBackend, text));
@@ -345,6 +348,7 @@ std::exception_ptr ProcessGroup::fail(const Request& r, const std::string& reaso
     if (failure_) return failure_;
     failure_ = error;
     failure_text_ = text;
+    if (!r.is_point_to_point()) failed_at_ = r.sequence;
   }
   abort(error);
   return error;
@@ -363,7 +367,7 @@ void ProcessGroup::news(int world_rank, const Fate& fate) {
 
 std::string ProcessGroup::status() const {
   std::lock_guard lock(mutex_);
-  return cat("last called ", last_, " of group '", name(), "'");
+  return cat("last called ", last_, " of group '", name(), "'", failure_ ? ", which failed" : "");
 }
 
 }  // namespace tessera::distributed

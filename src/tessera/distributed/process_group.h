@@ -92,6 +92,7 @@ class ProcessGroup {
   mutable std::mutex mutex_;
   std::exception_ptr failure_;
   std::string failure_text_;
+  int64_t failed_at_ = 0;
   std::string last_ = "nothing";  // the newest call, for a roll call
 };
 
