@@ -23,6 +23,7 @@ bool read_word(const std::string& word, Options* o) {
   if (word == "async") return o->async = true;
   if (word == "pages") return (o->pages = 1) != 0;
   if (word == "shuffle") return o->shuffle = true;
+  if (word == "idle") return o->idle = true;
   if (word == "nopoison") return !(o->poison = false);
   if (word == "exact") return (o->align = 16) != 0;
   if (word.rfind("seed=", 0) == 0) {
@@ -62,7 +63,7 @@ Options read() {
     if (!word.empty() && !read_word(word, &o)) {
       std::fprintf(stderr,
                    "TESSERA_EMULATOR: '%s' is none of COUNTxSIZE (2x4GiB), async, shuffle, seed=N, "
-                   "nopoison, exact, pages\n",
+                   "nopoison, exact, pages, idle\n",
                    word.c_str());
       std::exit(2);
     }

@@ -14,6 +14,7 @@ struct Options {
   bool poison = true;               // fresh memory is filled with NaN, shared memory too
   size_t align = 256;               // of allocations; "exact": 16, so that they end at their end
   uint64_t seed = 1;                // of shuffle: "seed=7"
+  bool idle = false;                // kernels and libraries do nothing: what is left is the host's
 };
 
 // Read once. What it cannot read ends the process with a message.
