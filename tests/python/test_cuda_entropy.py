@@ -1,5 +1,7 @@
 """The cross entropy of rows as one kernel: held to the operators it replaces, on the CPU."""
 
+import os
+
 import pytest
 
 import tessera as torch
@@ -104,3 +106,99 @@ def test_a_class_that_is_not_there(accelerator):
     x = torch.randn(4, 5, device="cuda")
     with pytest.raises(IndexError, match=code):
         F.cross_entropy(x, torch.tensor([1, 9, 0, 2]).cuda()).item()
+
+
+# The gradient takes the place of the input in memory where nobody else can see that.
+
+
+def plain(x, w, t, seen):
+    return F.cross_entropy(x.view(-1, 8) @ w, t)
+
+
+def of_a_view(x, w, t, seen):
+    return F.cross_entropy((x @ w).view(-1, 16), t)
+
+
+def seen_outside(x, w, t, seen):
+    seen.append(x.view(-1, 8) @ w)
+    return F.cross_entropy(seen[0], t)
+
+
+def base_seen_outside(x, w, t, seen):
+    seen.append(x @ w)
+    return F.cross_entropy(seen[0].view(-1, 16), t)
+
+
+def view_seen_outside(x, w, t, seen):
+    seen.append((x @ w).view(-1, 16))
+    return F.cross_entropy(seen[0], t)
+
+
+def a_part_seen_outside(x, w, t, seen):
+    z = x.view(-1, 8) @ w
+    seen.append(z[0])
+    return F.cross_entropy(z, t)
+
+
+def detached_outside(x, w, t, seen):
+    z = x.view(-1, 8) @ w
+    seen.append(z.detach())
+    return F.cross_entropy(z, t)
+
+
+def saved_by_its_maker(x, w, t, seen):
+    return F.cross_entropy((x.view(-1, 8) @ w).tanh(), t)
+
+
+def used_twice(x, w, t, seen):
+    z = x.view(-1, 8) @ w
+    return F.cross_entropy(z, t) + F.cross_entropy(z, t) * 2
+
+
+def used_by_another(x, w, t, seen):
+    z = x.view(-1, 8) @ w
+    return F.cross_entropy(z, t) + (z * z).sum()
+
+
+def part_of_something(x, w, t, seen):
+    z = x.view(-1, 8) @ w
+    return F.cross_entropy(torch.cat([z, z * 2])[:6], t)
+
+
+PROGRAMS = [plain, of_a_view, seen_outside, base_seen_outside, view_seen_outside,
+            a_part_seen_outside, detached_outside, saved_by_its_maker, used_twice,
+            used_by_another, part_of_something]  # fmt: skip
+
+
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_nobody_sees_the_gradient_in_the_place_of_the_input(program, twice, accelerator):
+    torch.manual_seed(1)
+    w, x = torch.randn(8, 16, dtype=torch.float64), torch.randn(2, 3, 8, dtype=torch.float64)
+    t = torch.tensor([1, 5, -100, 3, 15, 0])
+    grads = []
+    for device in ("cpu", "cuda"):
+        here, seen = w.clone().to(device).requires_grad_(), []
+        loss = program(x.to(device), here, t.to(device), seen)
+        before = [s.detach().clone() for s in seen]
+        loss.backward(retain_graph=twice)
+        if twice:
+            loss.backward()
+        assert all(torch.equal(s.detach(), b) for s, b in zip(seen, before))
+        grads.append(here.grad.cpu())
+    assert torch.allclose(*grads, atol=1e-12)
+
+
+def test_the_gradient_takes_the_place_of_the_input(accelerator):
+    if os.environ.get("DEVICE") != "cuda":
+        pytest.skip("the operators it is made of run there")
+    w = torch.randn(64, 4096, device="cuda", requires_grad=True)
+    x, t = torch.randn(256, 64, device="cuda"), torch.zeros(256, dtype=torch.int64, device="cuda")
+    loss = F.cross_entropy(x @ w, t)
+    loss.item()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    loss.backward()
+    torch.cuda.synchronize()
+    logits = 256 * 4096 * 4
+    assert torch.cuda.max_memory_allocated() - before < logits

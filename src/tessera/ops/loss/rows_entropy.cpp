@@ -12,6 +12,7 @@
 #include "tessera/gen/softmax.h"
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/modes.h"
 
 namespace tessera {
 
@@ -28,6 +29,28 @@ TensorBase factors(const TensorBase& grad, const TensorBase& target, const Tenso
     each = op::mul(each, op::index_select(weight, 0, op::where(ignored, Scalar(0), target)));
   if (how == Reduction::kMean) each = op::div(each, op::sum(each));
   return op::unsqueeze(op::mul(each, grad), 1);
+}
+
+void write_gradient(const TensorBase& out, const TensorBase& grad, const TensorBase& x,
+                    const TensorBase& target, const TensorBase& weight, const TensorBase& total,
+                    const TensorBase& log_sums, std::span<const int64_t> ints) {
+  const DType wide = wide_of(x.dtype());
+  TensorBase in[] = {op::contiguous(op::_to_dtype(grad, wide)),
+                     x,
+                     op::contiguous(target),
+                     total,
+                     log_sums,
+                     weight.defined() ? op::contiguous(op::_to_dtype(weight, wide)) : weight};
+  launch("rows_entropy_backward", {&out, 1}, std::span(in).first(weight.defined() ? 6 : 5), ints);
+}
+
+// Is this, as it comes out of a node that will not run again, the only way to its memory? What was
+// saved and what it is handed out by are two. The gradient may then take its place.
+bool is_last_use(const TensorBase& saved) {
+  const Storage& s = saved.storage();
+  return !graph_is_retained() && saved.ref()->use_count() == 1 &&
+         s.use_count() - s.pending_refs == 2 && !s.exposed && saved.is_contiguous() &&
+         s.nbytes == static_cast<size_t>(saved.numel()) * itemsize(saved.dtype());
 }
 
 }  // namespace
@@ -58,8 +81,16 @@ TS_OP({
           TS_CHECK_IMPLEMENTED(!b.wants(2),
                                "The function 'nll_loss' is not differentiable with respect to "
                                "argument 'weight'. This input cannot have requires_grad True.");
-          b.set(0, op::_rows_entropy_backward(b.grad, b.tensor(0), b.tensor(1),
-                                              b.has(2) ? b.tensor(2) : TensorBase(), b.results[1],
+          const TensorBase& x = b.tensor(0);
+          const TensorBase weight = b.has(2) ? b.tensor(2) : TensorBase();
+          if (is_last_use(x)) {
+            TensorBase out = alias(x, x.sizes(), x.strides(), x.storage_offset());
+            const int64_t ints[] = {b.integer(3), b.integer(4)};
+            write_gradient(out, b.grad, x, b.tensor(1), weight, b.results[1], b.results[2], ints);
+            b.set(0, out);
+            return;
+          }
+          b.set(0, op::_rows_entropy_backward(b.grad, x, b.tensor(1), weight, b.results[1],
                                               b.results[2], b.integer(3), b.integer(4)));
         },
 });
@@ -70,19 +101,10 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
-      const TensorBase x = op::contiguous(c.tensor(1)), target = op::contiguous(c.tensor(2));
-      const DType wide = wide_of(x.dtype());
-      const TensorBase weight = c.maybe(3);
+      const TensorBase x = op::contiguous(c.tensor(1));
       TensorBase out = new_empty(x.sizes(), x.dtype(), x.device());
-      TensorBase in[] = {op::contiguous(op::_to_dtype(c.tensor(0), wide)),
-                         x,
-                         target,
-                         c.tensor(4),
-                         c.tensor(5),
-                         weight.defined() ? op::contiguous(op::_to_dtype(weight, wide)) : weight};
       const int64_t ints[] = {c.integer(6), c.integer(7)};
-      launch("rows_entropy_backward", {&out, 1}, std::span(in).first(weight.defined() ? 6 : 5),
-             ints);
+      write_gradient(out, c.tensor(0), x, c.tensor(2), c.maybe(3), c.tensor(4), c.tensor(5), ints);
       return out;
     },
     .saves = "grad self target weight",
