@@ -30,7 +30,6 @@ const CuptiApi* cupti_api(const char** why) {
       to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(library, name));
     };
     later("cuptiActivityEnableDriverApi", a.enable_driver);
-    later("cuptiActivityEnableRuntimeApi", a.enable_runtime);
     return s.find(library, "cuptiActivityRegisterCallbacks", a.register_callbacks) &&
            s.find(library, "cuptiActivityEnable", a.enable) &&
            s.find(library, "cuptiActivityDisable", a.disable) &&

@@ -85,7 +85,6 @@ struct CuptiApi {
   int (*result_text)(int result, const char** text);
   // Null before CUDA 12.8.
   int (*enable_driver)(uint32_t function, uint8_t on);
-  int (*enable_runtime)(uint32_t function, uint8_t on);
 };
 
 // Null if it cannot be used; *why says the reason.

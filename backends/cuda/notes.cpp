@@ -51,7 +51,6 @@ struct Notes {
   std::mutex mutex;
   const CuptiApi* cupti = nullptr;  // null: events
   bool registered = false;
-  bool all_driver = false, all_runtime = false;  // every function is told of
   Reading first{};
   std::string how;
   std::vector<Note> records;  // times still CUPTI's
@@ -132,7 +131,7 @@ void add_call(Notes& n, const cupti::Call& r) {
   std::string text = name;
   // cudaLaunchKernel_v7000 is cudaLaunchKernel, cuMemcpyHtoDAsync_v2 cuMemcpyHtoDAsync.
   if (const size_t v = text.rfind("_v"); v != std::string::npos) text.resize(v);
-  // Where every function is told of: only those that queue or wait.
+  // Only those that queue or wait.
   auto has = [&](const char* part) { return text.find(part) != std::string::npos; };
   if (!has("Launch") && !has("Memcpy") && !has("Memset") && !has("Synchronize")) return;
   Note& to = n.records.emplace_back();
@@ -215,31 +214,23 @@ void take_buffer(void*, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   std::free(buffer);
 }
 
-// Functions that queue work or wait for it, by CUPTI's numbers for them.
-constexpr uint32_t kDriverFunctions[] = {
-    307, 652, 477,                  // cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel
-    277, 279, 281, 306, 319,        // cuMemcpyHtoDAsync, DtoH, DtoD, cuMemcpyAsync, PeerAsync
-    216, 220, 514, 17,  126, 121};  // cuMemsetD8Async, D32, cuGraphLaunch, cu*Synchronize
-constexpr uint32_t kRuntimeFunctions[] = {
-    211, 430, 269,   // cudaLaunchKernel, cudaLaunchKernelExC, cudaLaunchCooperativeKernel
-    41,  51,  311};  // cudaMemcpyAsync, cudaMemsetAsync, cudaGraphLaunch
+// Functions that are called for every operator and neither queue work nor wait for it, by CUPTI's
+// numbers for them: the current context, attributes of pointers, events, captures.
+constexpr uint32_t kQuiet[] = {303, 304, 310, 119, 120, 295, 125, 499, 536, 629, 729};
 
 constexpr uint32_t kWork[] = {cupti::kConcurrentKernel, cupti::kCopy, cupti::kSet,
                               cupti::kCopyPeer};
 
-// Only some functions where that can be said, else all of them: every query would be told of.
-bool watch_functions(const CuptiApi& api, bool on, Notes& n) {
-  auto watch = [on, &api](auto enable, const auto& functions, uint32_t kind, bool& all) {
-    bool some = enable != nullptr && !all;
-    if (some)
-      for (uint32_t f : functions) some &= enable(f, on) == 0;
-    if (some) return true;
-    all = on;
-    return (on ? api.enable(kind) : api.disable(kind)) == 0;
-  };
-  const bool driver = watch(api.enable_driver, kDriverFunctions, cupti::kDriver, n.all_driver);
-  const bool runtime = watch(api.enable_runtime, kRuntimeFunctions, cupti::kRuntime, n.all_runtime);
-  return driver && runtime;
+// Calls tell which operator a kernel is of. To ask for the few that launch, one by one, is accepted
+// and gives no records (CUPTI 13.0): all are asked for, and the quiet ones taken out where that can
+// be said.
+bool watch_functions(const CuptiApi& api, bool on) {
+  bool done = true;
+  for (uint32_t kind : {cupti::kDriver, cupti::kRuntime})
+    done &= (on ? api.enable(kind) : api.disable(kind)) == 0;
+  if (on && api.enable_driver)
+    for (uint32_t f : kQuiet) api.enable_driver(f, 0);
+  return done;
 }
 
 bool begin_cupti(Notes& n, std::string* why) {
@@ -264,7 +255,7 @@ bool begin_cupti(Notes& n, std::string* why) {
   }
   for (uint32_t kind : kWork)
     if (refused(api->enable(kind))) return false;
-  if (!watch_functions(*api, true, n)) {
+  if (!watch_functions(*api, true)) {
     *why = "CUPTI refuses to watch calls";
     return false;
   }
@@ -428,7 +419,7 @@ Status profile_end() {
   Notes& n = notes();
   timing_by_events.store(false);
   if (!n.cupti) return ok();
-  watch_functions(*n.cupti, false, n);
+  watch_functions(*n.cupti, false);
   for (uint32_t kind : kWork) n.cupti->disable(kind);
   return ok();
 }

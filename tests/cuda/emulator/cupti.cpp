@@ -137,7 +137,6 @@ int cuptiActivityEnableDriverApi(uint32_t function, uint8_t on) {
   look();
   return 0;
 }
-int cuptiActivityEnableRuntimeApi(uint32_t, uint8_t) { return 0; }
 int cuptiActivityFlushAll(uint32_t) {
   uint8_t* full = nullptr;
   size_t size = 0, used = 0;
