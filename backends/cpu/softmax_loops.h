@@ -31,6 +31,7 @@ TS_INLINE double exp_down(double x) { return math::exp(x); }
 
 struct Larger {
   static constexpr const char* kMap = "a";
+  static constexpr const char* kCombine = "max(x, y)";
   template <class T>
   static TS_INLINE T init() {
     return -std::numeric_limits<T>::infinity();
@@ -49,9 +50,10 @@ struct Larger {
 template <class T, int kBytes>
 TS_INLINE void row_exponentials(const T* x, T* e, int64_t n, T* top_out, T* sum) {
   constexpr int64_t kStep = loops::kReduceLanes;
-  constexpr int kHalf = loops::LanesOf<T, kBytes>::kCount / 2;
+  constexpr int kWide = loops::vector_bytes<Larger>(kBytes);
+  constexpr int kHalf = loops::LanesOf<T, kWide>::kCount / 2;
   const T top =
-      loops::fold_lanes<Larger, T, kBytes, kHalf>(loops::reduce_lanes<Larger, T, kBytes>(x, n));
+      loops::fold_lanes<Larger, T, kWide, kHalf>(loops::reduce_lanes<Larger, T, kWide>(x, n));
   detail::BlockLanes<T, kBytes> lanes;
   lanes.clear();
   alignas(64) T terms[kStep];

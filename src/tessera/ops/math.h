@@ -78,14 +78,17 @@ template <class T>
 TS_MATH_FN T max(T a, T b) {
   return a > b ? a : b;
 }
-// NaN wins, as in PyTorch's minimum and maximum.
+// NaN wins, as in PyTorch's minimum and maximum. One comparison for each choice: loops with two of
+// them in one are not vectorised.
 template <class T>
 TS_MATH_FN T min_nan(T a, T b) {
-  return (a < b) | (a != a) ? a : b;
+  T least = a < b ? a : b;
+  return a != a ? a : least;
 }
 template <class T>
 TS_MATH_FN T max_nan(T a, T b) {
-  return (a > b) | (a != a) ? a : b;
+  T most = a > b ? a : b;
+  return a != a ? a : most;
 }
 
 namespace detail {

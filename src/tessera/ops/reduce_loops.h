@@ -57,6 +57,16 @@ TS_INLINE typename LanesOf<T, kBytes>::Vector mapped(const T* in) {
   }
 }
 
+// How wide the vectors of a combination may be. Functions without an instruction set of their own
+// have vectors of 64 bytes taken apart before they are inlined where there is AVX-512; sums are put
+// together again, comparisons are not. The tree does not depend on the width.
+template <class B>
+constexpr int vector_bytes(int most) {
+  const std::string_view text = B::kCombine;
+  const bool compares = text.find("max") != text.npos || text.find("min") != text.npos;
+  return compares && most > 32 ? 32 : most;
+}
+
 // n elements in kReduceLanes lanes, and those to one vector of lanes.
 template <class B, class T, int kBytes>
 TS_INLINE typename LanesOf<T, kBytes>::Vector reduce_lanes(const T* in, int64_t n) {
@@ -198,7 +208,7 @@ void reduce_finish(void* acc_, int64_t n, int64_t count) {
 #define TS_REDUCE_ISA(isa, bytes, target)                                                      \
   template <class B, class T>                                                                  \
   target void reduce_run_##isa(void* acc, const void* in, int64_t n, int64_t c, int64_t s) {   \
-    reduce_run<B, T, bytes>(acc, in, n, c, s);                                                 \
+    reduce_run<B, T, vector_bytes<B>(bytes)>(acc, in, n, c, s);                                \
   }                                                                                            \
   template <class B, class T>                                                                  \
   target void reduce_rows_##isa(void* acc, const void* in, int64_t n, int64_t r, int64_t s,    \
