@@ -1,6 +1,7 @@
 // Average pooling, regular and adaptive.
 #include "tessera/gen/copy.h"
 #include "tessera/gen/pool.h"
+#include "tessera/gen/reduce.h"
 #include "tessera/ops/pool/geometry.h"
 
 namespace tessera {
@@ -21,6 +22,15 @@ TensorBase averages(const Op& op, const TensorBase& input, const Windows& w, Div
   const int n = w.spatial();
   const MemoryFormat f = pool::format_of(input, n);
   const Dims size = pool::output_shape(input, w);
+  if (w.adaptive && input.numel() > 0) {
+    Dims dims;
+    for (int d = input.dim() - n; d < input.dim(); ++d)
+      if (size[d] == 1) dims.push_back(d);
+    if (dims.ndim() == n) {  // one window: a mean, which also takes in what is around it
+      TensorBase mean = op::mean(input, dims.span(), true);
+      return alias(mean, size, strides_in(size, f), mean.storage_offset());
+    }
+  }
   TensorBase out = new_empty_strided(size, strides_in(size, f), input.dtype(), input.device());
   if (out.numel() == 0) return out;
   TensorBase dense = op::contiguous(input, f);
