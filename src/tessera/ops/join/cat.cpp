@@ -53,7 +53,14 @@ void join_into(const TensorBase& out, const std::vector<TensorBase>& parts, size
   if (out.numel() == 0 || out.device().is_meta()) return;
   bool turned = std::any_of(parts.begin(), parts.end(),
                             [&](const TensorBase& t) { return is_turned(t, out); });
-  if (!turned && has_kernel(out.device(), "cat")) {
+  // The CPU's kernel moves runs: elements that go here and there one by one are copied by strides.
+  constexpr int64_t kShortRun = 64;
+  const bool short_runs =
+      out.device().is_cpu() && std::all_of(parts.begin(), parts.end(), [&](const TensorBase& t) {
+        return t.sizes()[dim] * out.strides()[dim] * static_cast<int64_t>(itemsize(out.dtype())) <
+               kShortRun;
+      });
+  if (!turned && !short_runs && has_kernel(out.device(), "cat")) {
     // The kernel writes row-major: other layouts are that in another order of dimensions.
     Dims order;
     for (int d = 0; d < out.dim(); ++d) order.push_back(d);
