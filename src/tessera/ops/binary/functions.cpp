@@ -135,8 +135,9 @@ TS_BODY(
     } else {
       // A NaN goes through as it is: the sum of two would be either, as the compiler likes.
       T high = max_nan(a, b);
-      bool as_it_is = high != high || (a == b && isinf(a));
-      return select(as_it_is, high, high + log1p(exp(negate(abs(a - b)))));
+      T apart = a == b ? T(0) : a - b;  // of equal infinities too
+      T sum = high + log1p(exp(negate(abs(apart))));
+      return high != high ? high : sum;
     })
 TS_OP({
     .schema = "logaddexp(Tensor self, Tensor other) -> Tensor",
@@ -156,9 +157,9 @@ TS_OP({
 });
 
 TS_BODY(logaddexp2, "tt", 't', 0, (TS_FLOATS), T high = max_nan(a, b);
-        T rest = log1p(exp2(negate(abs(a - b)))) * T(1.44269504088896340736);
-        bool as_it_is = high != high || (a == b && isinf(a));
-        return select(as_it_is, high, high + rest);)
+        T apart = a == b ? T(0) : a - b;
+        T sum = high + log1p(exp2(negate(abs(apart)))) * T(1.44269504088896340736);
+        return high != high ? high : sum;)
 TS_OP({
     .schema = "logaddexp2(Tensor self, Tensor other) -> Tensor",
     .doc = "log2(2^self + 2^other), which overflows only where the result does.",
