@@ -20,11 +20,10 @@ constexpr size_t kSmall = 128u << 10;
 CUresult wait_for(Bay& bay) {
   if (!bay.busy) return CUDA_SUCCESS;
   bay.busy = false;
-  return driver().cuEventSynchronize(bay.covered->done);
+  return driver().cuEventSynchronize(bay.done);
 }
 
-// Calls of the driver cost some microseconds each, so units are few; the first is small enough that
-// filling and moving overlap.
+// Large, for the bus; the first is small enough that filling and moving overlap.
 size_t unit_of(size_t bytes) {
   const size_t wanted = bytes <= (2u << 20) ? bytes / 2 : bytes / 10;
   return std::clamp<size_t>((wanted + 65535) / 65536 * 65536, 256u << 10, Staging::kBayBytes);
@@ -57,7 +56,6 @@ Status upload_small(Device& d, Staging& s, CUstream stream, CUdeviceptr dst, con
   TS_TRY(check(d, cu.cuMemcpyHtoDAsync(dst, at, bytes, stream), "a copy from host to device"));
   s.small_used += (bytes + 255) / 256 * 256;
   bay.busy = true;
-  bay.covered = &bay;
   return check(d, cu.cuEventRecord(bay.done, stream), "a copy from host to device");
 }
 
@@ -109,14 +107,14 @@ class Passage {
 CUresult is_free(Bay& bay, bool wait, bool* free) {
   *free = true;
   if (wait || !bay.busy) return wait_for(bay);
-  CUresult r = driver().cuEventQuery(bay.covered->done);
+  CUresult r = driver().cuEventQuery(bay.done);
   *free = r != CUDA_ERROR_NOT_READY;
   if (r == CUDA_SUCCESS) bay.busy = false;
   return *free ? r : CUDA_SUCCESS;
 }
 
 // Units are sent in order as they are filled, so a slow piece holds up those behind it for its own
-// time only: they are filled meanwhile. One event covers a few units.
+// time only: they are filled meanwhile.
 Status upload(Device& d, CUstream stream, CUdeviceptr dst, const char* src, size_t bytes) {
   Staging* staging = nullptr;
   TS_TRY(staging_of(d, &staging));
@@ -126,12 +124,9 @@ Status upload(Device& d, CUstream stream, CUdeviceptr dst, const char* src, size
   const DriverApi& cu = driver();
   Passage p(s, const_cast<char*>(src), bytes, true);
   const int64_t units = p.units();
-  constexpr int64_t kCovered = 3;
-  static_assert(Staging::kBays >= 3 * kCovered);
-  int64_t allowed = 0, covered = 0;
+  int64_t allowed = 0;
   for (int64_t sent = 0; sent < units;) {
-    // A bay of this copy is asked for only when an event covers it.
-    while (allowed < units && allowed - Staging::kBays < covered) {
+    while (allowed < units && allowed - sent < Staging::kBays) {
       bool free = false;
       TS_TRY(check(d, is_free(p.bay_of(allowed), allowed == sent, &free),
                    "waiting for a staging buffer"));
@@ -144,9 +139,8 @@ Status upload(Device& d, CUstream stream, CUdeviceptr dst, const char* src, size
           d, cu.cuMemcpyHtoDAsync(dst + p.offset_of(sent), bay.memory, p.size_of(sent), stream),
           "a copy from host to device"));
       bay.busy = true;
-      if (++sent % kCovered != 0 && sent != units) continue;
       TS_TRY(check(d, cu.cuEventRecord(bay.done, stream), "a copy from host to device"));
-      for (; covered < sent; ++covered) p.bay_of(covered).covered = &bay;
+      ++sent;
     } else if (p.team().at_work() || !p.team().help()) {
       p.team().relax();
     }
@@ -172,7 +166,6 @@ Status download(Device& d, CUstream stream, char* dst, CUdeviceptr src, size_t b
           d, cu.cuMemcpyDtoHAsync(bay.memory, src + p.offset_of(asked), p.size_of(asked), stream),
           "a copy from device to host"));
       bay.busy = true;
-      bay.covered = &bay;
       TS_TRY(check(d, cu.cuEventRecord(bay.done, stream), "a copy from device to host"));
     }
     // What came before on the stream may take long: nothing else is to be done until the first.

@@ -16,7 +16,7 @@
 namespace tessera::cuda {
 
 // The work: a line of memory, cut into units, each of which has a slot in turn; a unit is cut into
-// pieces. What moves a unit on or fetches it is asked seldom, and several threads fill one unit.
+// pieces: several threads fill one unit, which then moves as a whole.
 struct CopyPieces {
   char* line = nullptr;
   char* slots = nullptr;

@@ -107,6 +107,21 @@ const char* direction_name(uint8_t direction) {
   return direction < std::size(names) ? names[direction] : "Unknown";
 }
 
+// What every record of CUPTI's has.
+template <class R>
+void set_times(DeviceActivity& a, const R& r) {
+  a.start_ns = static_cast<int64_t>(r.start);
+  a.end_ns = static_cast<int64_t>(r.end);
+  a.correlation = r.correlation;
+}
+// ... and every one of work on a device.
+template <class R>
+void set_place(DeviceActivity& a, const R& r) {
+  set_times(a, r);
+  a.device = static_cast<int>(r.device);
+  a.stream = r.stream;
+}
+
 template <class R>
 void add_copy(Notes& n, const R& r) {
   Note& to = n.records.emplace_back();
@@ -114,11 +129,7 @@ void add_copy(Notes& n, const R& r) {
             " -> " + place_name(r.to) + ")";
   DeviceActivity& a = to.about;
   a.kind = DeviceActivity::Kind::kCopy;
-  a.start_ns = static_cast<int64_t>(r.start);
-  a.end_ns = static_cast<int64_t>(r.end);
-  a.correlation = r.correlation;
-  a.device = static_cast<int>(r.device);
-  a.stream = r.stream;
+  set_place(a, r);
   a.bytes = static_cast<int64_t>(r.bytes);
 }
 
@@ -138,9 +149,7 @@ void add_call(Notes& n, const cupti::Call& r) {
   to.name = std::move(text);
   DeviceActivity& a = to.about;
   a.kind = DeviceActivity::Kind::kCall;
-  a.start_ns = static_cast<int64_t>(r.start);
-  a.end_ns = static_cast<int64_t>(r.end);
-  a.correlation = r.correlation;
+  set_times(a, r);
   a.thread = r.thread;
 }
 
@@ -153,11 +162,7 @@ void add_record(Notes& n, const cupti::Record* record) {
       if (known.empty()) known = demangled(r.name);
       to.name = known;
       DeviceActivity& a = to.about;
-      a.start_ns = static_cast<int64_t>(r.start);
-      a.end_ns = static_cast<int64_t>(r.end);
-      a.correlation = r.correlation;
-      a.device = static_cast<int>(r.device);
-      a.stream = r.stream;
+      set_place(a, r);
       for (int i = 0; i < 3; ++i) {
         a.grid[i] = r.grid[i];
         a.block[i] = r.block[i];
@@ -178,11 +183,7 @@ void add_record(Notes& n, const cupti::Record* record) {
       to.name = "Memset (Device)";
       DeviceActivity& a = to.about;
       a.kind = DeviceActivity::Kind::kSet;
-      a.start_ns = static_cast<int64_t>(r.start);
-      a.end_ns = static_cast<int64_t>(r.end);
-      a.correlation = r.correlation;
-      a.device = static_cast<int>(r.device);
-      a.stream = r.stream;
+      set_place(a, r);
       a.bytes = static_cast<int64_t>(r.bytes);
       break;
     }

@@ -10,8 +10,7 @@ namespace tessera::cuda {
 struct Bay {
   char* memory = nullptr;
   CUevent done = nullptr;
-  bool busy = false;    // a copy to or from it may be under way
-  Bay* covered = this;  // whose event tells when it is not
+  bool busy = false;  // a copy to or from it may be under way
 };
 
 struct Staging {

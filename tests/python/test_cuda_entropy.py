@@ -189,6 +189,24 @@ def test_nobody_sees_the_gradient_in_the_place_of_the_input(program, twice, acce
     assert torch.allclose(*grads, atol=1e-12)
 
 
+def test_what_hooks_were_given_is_theirs(accelerator):
+    kept = []
+
+    def pack(t):
+        kept.append(t)
+        return len(kept) - 1
+
+    torch.manual_seed(2)
+    w = torch.randn(8, 16, device="cuda", requires_grad=True)
+    x, t = torch.randn(6, 8, device="cuda"), torch.arange(6, device="cuda")
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda i: kept[i]):
+        loss = F.cross_entropy(x @ w, t)
+    before = [k.detach().clone() for k in kept]
+    loss.backward()
+    assert any(k.shape == (6, 16) for k in kept)
+    assert all(torch.equal(k.detach(), b) for k, b in zip(kept, before))
+
+
 def test_the_gradient_takes_the_place_of_the_input(accelerator):
     if os.environ.get("DEVICE") != "cuda":
         pytest.skip("the operators it is made of run there")

@@ -8,6 +8,7 @@
 #include "tessera/gen/creation.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/modes.h"
 #include "tessera/profile/record.h"
 
 namespace tessera {
@@ -128,6 +129,16 @@ TensorBase Backward::grad_of(int k) const {
   return op::zeros(g.sizes.span(), g.dtype, g.device);
 }
 
+// What was saved and what SavedTensor::unpack made of it are two ways to the memory; a leaf is
+// handed out itself, and whoever has hooks may keep what they were given.
+bool Backward::is_last_use(int i) const {
+  const TensorBase& t = tensor(i);
+  const Storage& s = t.storage();
+  return !by_hooks && !graph_is_retained() && t.ref()->use_count() == 1 &&
+         s.use_count() - s.pending_refs == 2 && !s.exposed && t.is_contiguous() &&
+         s.nbytes == static_cast<size_t>(t.numel()) * itemsize(t.dtype());
+}
+
 namespace autograd {
 
 OpNode::OpNode(const Op& op, Args args)
@@ -216,7 +227,9 @@ Grads OpNode::apply(Grads&& grads) {
   std::vector<TensorBase> unpacked(n);
   std::vector<Geometry> geometry(n);
   std::unique_ptr<bool[]> wanted(new bool[n + 1]);
+  bool by_hooks = false;
   for (size_t i = 0; i < n; ++i) {
+    by_hooks |= slots_[i].saved.by_hooks();
     if (slots_[i].saved.defined()) unpacked[i] = slots_[i].saved.unpack(this, name_.c_str());
     geometry[i] = slots_[i].geometry;
     wanted[i] = static_cast<bool>(next[i].node);
@@ -239,7 +252,7 @@ Grads OpNode::apply(Grads&& grads) {
   Backward b{first,       grads,    args,
              results[0],  results,  result_geometry_,
              first_slot_, geometry, {wanted.get(), n},
-             made};
+             made,        by_hooks};
   if (!first.defined()) first = b.grad_of(0);
   op_.record->backward(b);
   Grads out(n);

@@ -50,6 +50,7 @@ class SavedTensor {
   // Raises when it was modified since; `owner` is the node for its own outputs.
   TensorBase unpack(const Node* owner, const char* op_name, uint32_t output = 0) const;
   bool defined() const { return data_.defined() || packed_; }
+  bool by_hooks() const { return packed_ != nullptr; }
   int64_t bytes() const { return data_.defined() ? static_cast<int64_t>(data_.nbytes()) : 0; }
   void reset() { *this = SavedTensor(); }
 

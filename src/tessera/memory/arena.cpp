@@ -216,10 +216,11 @@ size_t DeviceAllocator::loosen(size_t pages, const Arena& keep, const Spot& spot
     for (const Donor& d : donors) {
       const size_t before = out->size();
       unmap(d, out);
-      if (out->size() > before) got += d.count;
+      if (out->size() == before) continue;
+      got += d.count;
+      moved_bytes_ += d.count * page_bytes_;
     }
     moving_seconds_ += seconds_since(begin);
-    moved_bytes_ += got * page_bytes_;
   };
   if (keep.pool->graphs) {
     // Pages of graphs stay where they are, and others are waited for only when there is no choice.

@@ -62,6 +62,7 @@ struct Backward {
   std::span<const Geometry> slots;
   std::span<const bool> wanted;
   std::span<TensorBase> grads;  // of each slot, to be filled
+  bool by_hooks;                // some of what was saved came back through the program's hooks
 
   bool wants(int i, int k = 0) const {
     int at = first_slot[i] + k;
@@ -95,6 +96,9 @@ struct Backward {
   Dims ints(int i) const { return Dims(args[i].ints); }
   std::string_view text(int i) const { return args[i].string; }
   bool has(int i) const { return !args[i].is_none(); }
+  // Is argument i, which was saved, the only way to its memory, and all of that, and will nobody go
+  // backward here again? Its gradient may then take its place.
+  bool is_last_use(int i) const;
 };
 
 // The call path (call/): autocast, rules, autograd, deferral or backend.

@@ -12,7 +12,6 @@
 #include "tessera/gen/softmax.h"
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/view.h"
-#include "tessera/ops/modes.h"
 
 namespace tessera {
 
@@ -42,15 +41,6 @@ void write_gradient(const TensorBase& out, const TensorBase& grad, const TensorB
                      log_sums,
                      weight.defined() ? op::contiguous(op::_to_dtype(weight, wide)) : weight};
   launch("rows_entropy_backward", {&out, 1}, std::span(in).first(weight.defined() ? 6 : 5), ints);
-}
-
-// Is this, as it comes out of a node that will not run again, the only way to its memory? What was
-// saved and what it is handed out by are two. The gradient may then take its place.
-bool is_last_use(const TensorBase& saved) {
-  const Storage& s = saved.storage();
-  return !graph_is_retained() && saved.ref()->use_count() == 1 &&
-         s.use_count() - s.pending_refs == 2 && !s.exposed && saved.is_contiguous() &&
-         s.nbytes == static_cast<size_t>(saved.numel()) * itemsize(saved.dtype());
 }
 
 }  // namespace
@@ -83,7 +73,7 @@ TS_OP({
                                "argument 'weight'. This input cannot have requires_grad True.");
           const TensorBase& x = b.tensor(0);
           const TensorBase weight = b.has(2) ? b.tensor(2) : TensorBase();
-          if (is_last_use(x)) {
+          if (b.is_last_use(0)) {
             TensorBase out = alias(x, x.sizes(), x.strides(), x.storage_offset());
             const int64_t ints[] = {b.integer(3), b.integer(4)};
             write_gradient(out, b.grad, x, b.tensor(1), weight, b.results[1], b.results[2], ints);
