@@ -27,6 +27,9 @@ BACKENDS_MAY = (
 )
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<](tessera/[^">]+)[">]')
+# A compiler may put libstdc++ into each library, and locales do not survive two of them in one
+# process. (Programs may print: that is compiled into the program.)
+STREAMS = re.compile(r"^\s*#\s*include\s*<(fstream|iostream|sstream|iomanip|locale|regex)>")
 
 
 def stage_of(include: str) -> tuple[int, str]:
@@ -91,6 +94,11 @@ def main() -> None:
         for number, include in includes_of(path):
             if not include.startswith(BACKENDS_MAY):
                 findings.append((path, number, f"a backend may not include {include}"))
+
+    for path in files("src", "backends", "python/src", suffixes=(".h", ".cpp", ".cu", ".cuh", ".inc")):
+        for number, line in enumerate(read(path).splitlines(), 1):
+            if STREAMS.match(line):
+                findings.append((path, number, "streams crash where a process has two libstdc++"))
 
     for path in files("src", "backends", "python/src", "tests", suffixes=(".h", ".cuh")):
         if "#pragma once" not in read(path):

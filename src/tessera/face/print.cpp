@@ -232,6 +232,5 @@ std::string to_text(const TensorBase& t, const PrintOptions& options, const std:
   return text + ")";
 }
 
-std::ostream& operator<<(std::ostream& out, const TensorBase& t) { return out << to_text(t); }
 
 }  // namespace tessera

@@ -23,6 +23,8 @@ std::string to_text(const TensorBase& t, const PrintOptions& options = {},
                     const std::string& name = "tensor",
                     const std::optional<std::string>& contents = std::nullopt);
 
-std::ostream& operator<<(std::ostream& out, const TensorBase& t);
+inline std::ostream& operator<<(std::ostream& out, const TensorBase& t) {
+  return out << to_text(t);
+}
 
 }  // namespace tessera

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <cstring>
-#include <fstream>
 #include <mutex>
 
 #include "tessera/base/blocking.h"
@@ -11,6 +10,7 @@
 #include "tessera/driver/used.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/profile/chrome.h"
+#include "tessera/profile/sink.h"
 
 namespace tessera::profiler {
 
@@ -202,8 +202,7 @@ void Profile::export_stacks(const std::string& path, const std::string& metric) 
   const bool device = metric == "self_cuda_time_total";
   TS_CHECK_VALUE(device || metric == "self_cpu_time_total",
                  "metric should be one of: ['self_cpu_time_total', 'self_cuda_time_total']");
-  std::ofstream file(path);
-  TS_CHECK(file, "cannot write the stacks to ", path, ": ", std::strerror(errno));
+  std::unique_ptr<profile::Sink> file = profile::Sink::open(path);
   for (const profile::TraceEvent& e : trace().events()) {
     if (!profile::is_listed(e)) continue;
     const int64_t us = (device ? e.self_device_ns : e.self_ns) / 1000;
@@ -215,8 +214,9 @@ void Profile::export_stacks(const std::string& path, const std::string& metric) 
         if (std::strchr(" ;\t\n", c)) c = '_';
       line += (line.empty() ? "" : ";") + stack[i];
     }
-    file << line << ' ' << us << '\n';
+    file->write(cat(line, " ", us, "\n"));
   }
+  file->finish();
 }
 
 RecordFunction::RecordFunction(std::string_view name, std::string_view arguments) {

@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
-#include <fstream>
 
 #include "tessera/driver/current.h"
 #include "tessera/fuse/group.h"
@@ -139,8 +139,12 @@ void compare_stored(Device device, Exec exec, const Stored& result, const Tensor
           ", unfused ", hex(&want[at * item], item), "\n", description());
   std::string file =
       cat("tessera_fuse_mismatch_", static_cast<int64_t>(getpid()), "_", result.id, ".txt");
-  std::ofstream(file) << report;
-  raise(ErrorKind::kInternal, cat(report, "written to ", file));
+  if (std::FILE* out = std::fopen(file.c_str(), "w")) {
+    std::fputs(report.c_str(), out);
+    std::fclose(out);
+    report += cat("written to ", file);
+  }
+  raise(ErrorKind::kInternal, report);
 }
 
 }  // namespace tessera::fuse

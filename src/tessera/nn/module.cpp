@@ -3,7 +3,6 @@
 #include <cxxabi.h>
 
 #include <cstdlib>
-#include <ostream>
 #include <typeinfo>
 
 #include "tessera/face/set_data.h"
@@ -301,7 +300,6 @@ std::string Module::repr() const {
   return name() + "(\n  " + lines + "\n)";
 }
 
-std::ostream& operator<<(std::ostream& out, const Module& module) { return out << module.repr(); }
 
 // ---- cloning ----------------------------------------------------------------------------------
 

@@ -11,8 +11,8 @@
 #pragma once
 #include <concepts>
 #include <functional>
-#include <iosfwd>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -147,7 +147,9 @@ class Module {
   std::shared_ptr<ModuleBody> body_;
 };
 
-std::ostream& operator<<(std::ostream& out, const Module& module);
+inline std::ostream& operator<<(std::ostream& out, const Module& module) {
+  return out << module.repr();
+}
 
 // The state in a file of PyTorch's format: torch.load() reads it, and what torch.save() wrote of a
 // state_dict is read here.
