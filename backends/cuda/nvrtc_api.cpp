@@ -50,6 +50,8 @@ void prepare_nvrtc(int driver_version) {
   }
 }
 
+int cuda_driver_version() { return g_driver_version.load(); }
+
 const NvrtcApi* nvrtc_api(std::string* why) {
   // Leaked: other threads may compile while the process ends.
   static State* s = [] {

@@ -42,6 +42,8 @@ struct NvrtcApi {
 // Starts reading; returns at once. A driver of CUDA 12 cannot load what NVRTC 13 compiles, so its
 // version decides which one is tried first.
 void prepare_nvrtc(int driver_version);
+// What it was told; 0 before.
+int cuda_driver_version();
 // Loads it. Null on failure; *why says the reason.
 const NvrtcApi* nvrtc_api(std::string* why);
 

@@ -29,7 +29,8 @@ int main(int argc, char** argv) {
     for (int arch : archs) {
       std::vector<char> image;
       std::string error;
-      bool ok = tessera::cuda::compile_text(text.str(), arch, &image, &error);
+      bool ok = tessera::cuda::compile_text(text.str(), arch, &image, &error,
+                                            tessera::cuda::effort_of_file(file.filename()));
       ++(ok ? passed : failed);
       if (!ok) std::printf("%s, sm_%d: %s\n", file.c_str(), arch, error.c_str());
     }

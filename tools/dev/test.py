@@ -34,6 +34,7 @@ EMULATED_FILES = (
     "test_cuda_indexing.py",
     "test_cuda_linalg.py",
     "test_cuda_moves.py",
+    "test_cuda_pack.py",
     "test_cuda_pool.py",
     "test_cuda_search.py",
     "test_cuda_sorting.py",

@@ -115,7 +115,11 @@ using namespace emulator;
 
 // ---- devices -----------------------------------------------------------------------------------
 
-CUresult cuInit(unsigned) { return options().devices > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE; }
+CUresult cuInit(unsigned) {
+  // The pack of kernels beside the backend is a GPU's.
+  setenv("TESSERA_KERNEL_PACK", "0", 0);
+  return options().devices > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
 
 CUresult cuDriverGetVersion(int* version) {
   *version = CUDA_VERSION;

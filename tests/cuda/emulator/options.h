@@ -17,6 +17,10 @@ struct Options {
   bool idle = false;                // kernels and libraries do nothing: what is left is the host's
 };
 
+// What the compiler makes of any kernel when nothing runs: a compiler's time for each is too much
+// where thousands are only met (tools/pack).
+inline constexpr char kIdleImage[] = "a kernel that is never run";
+
 // Read once. What it cannot read ends the process with a message.
 const Options& options();
 
