@@ -28,6 +28,17 @@ int supported_arch(const NvrtcApi& api, int arch) {
   return best;
 }
 
+struct Target {
+  Target(const NvrtcApi& api, int wanted)
+      : arch(supported_arch(api, wanted)),
+        machine_code(arch == wanted),
+        option((machine_code ? "--gpu-architecture=sm_" : "--gpu-architecture=compute_") +
+               std::to_string(arch)) {}
+  int arch;  // 0: none that would do
+  bool machine_code;
+  std::string option;
+};
+
 std::string log_of(const NvrtcApi& api, nvrtcProgram program) {
   size_t size = 0;
   api.nvrtcGetProgramLogSize(program, &size);
@@ -67,6 +78,15 @@ std::vector<const char*> options_for(const NvrtcApi& api, const std::string& gpu
   return options;
 }
 
+Hash128 cache_name(const NvrtcApi& api, const std::vector<const char*>& options,
+                   const std::string& text) {
+  Hasher h(1);
+  for (const char* option : options) h.add(std::string_view(option));
+  h.add(static_cast<uint64_t>(api.major) << 32 | static_cast<uint64_t>(api.minor));
+  h.add(std::string_view(text));
+  return h.finish();
+}
+
 bool run_compiler(const NvrtcApi& api, const std::string& text,
                   const std::vector<const char*>& options, bool machine_code,
                   std::vector<char>* image, std::string* error) {
@@ -91,7 +111,7 @@ bool run_compiler(const NvrtcApi& api, const std::string& text,
   return false;
 }
 
-// What a newer compiler made cannot be loaded by an older driver.
+// What a newer compiler made cannot be loaded by an older driver. `image` may be null.
 bool read_packed(const std::string& text, int arch, Effort effort, std::vector<char>* image) {
   const PackFile* pack = installed_pack();
   if (!pack) return false;
@@ -133,12 +153,12 @@ bool compile_fresh(const std::string& text, int arch, std::vector<char>* image, 
                    Effort effort) {
   const NvrtcApi* api = nvrtc_api(error);
   if (!api) return false;
-  if (supported_arch(*api, arch) != arch) {
+  const Target target(*api, arch);
+  if (target.arch != arch) {
     *error = "this NVRTC does not compile for sm_" + std::to_string(arch);
     return false;
   }
-  const std::string gpu = "--gpu-architecture=sm_" + std::to_string(arch);
-  return run_compiler(*api, text, options_for(*api, gpu, effort), true, image, error);
+  return run_compiler(*api, text, options_for(*api, target.option, effort), true, image, error);
 }
 
 bool compile_text(const std::string& text, int arch, std::vector<char>* image, std::string* error,
@@ -155,31 +175,32 @@ bool compile_text(const std::string& text, int arch, std::vector<char>* image, s
     *error = "kernels cannot be compiled: " + why + "; pip install \"tessera[cuda]\" brings it";
     return false;
   }
-  int target = supported_arch(*api, arch);
-  if (target == 0) {
+  const Target target(*api, arch);
+  if (target.arch == 0) {
     *error = "NVRTC " + std::to_string(api->major) + "." + std::to_string(api->minor) +
              " does not compile for compute capability " + std::to_string(arch / 10) + "." +
              std::to_string(arch % 10) + "; an older CUDA does: pip install \"tessera[cuda12]\"";
     return false;
   }
-  bool machine_code = target == arch;
-  std::string gpu = (machine_code ? "--gpu-architecture=sm_" : "--gpu-architecture=compute_") +
-                    std::to_string(target);
-  const std::vector<const char*> options = options_for(*api, gpu, effort);
-  Hasher h(1);
-  for (const char* option : options) h.add(std::string_view(option));
-  h.add(static_cast<uint64_t>(api->major) << 32 | static_cast<uint64_t>(api->minor));
-  h.add(std::string_view(text));
-  Hash128 name = h.finish();
+  const std::vector<const char*> options = options_for(*api, target.option, effort);
+  const Hash128 name = cache_name(*api, options, text);
   if (read_cached(name, image)) {
     ++g_compiled;
     ++g_from_cache;
     return true;
   }
-  if (!run_compiler(*api, text, options, machine_code, image, error)) return false;
+  if (!run_compiler(*api, text, options, target.machine_code, image, error)) return false;
   write_cached(name, *image);
   ++g_compiled;
   return true;
+}
+
+bool is_compiled(const std::string& text, int arch, Effort effort) {
+  if (read_packed(text, arch, effort, nullptr)) return true;
+  const NvrtcApi* api = nvrtc_api(nullptr);
+  if (!api) return false;
+  const Target target(*api, arch);
+  return has_cached(cache_name(*api, options_for(*api, target.option, effort), text));
 }
 
 void count_compilations(int64_t* compiled, int64_t* from_cache) {

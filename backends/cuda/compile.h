@@ -17,6 +17,9 @@ enum class Effort : uint8_t { kFull, kQuick };
 bool compile_text(const std::string& text, int arch, std::vector<char>* image, std::string* error,
                   Effort effort = Effort::kFull);
 
+// Would that find it compiled?
+bool is_compiled(const std::string& text, int arch, Effort effort);
+
 // By the compiler, and nothing else; machine code for that architecture or a failure. Counts as
 // nothing. May be called by several threads.
 bool compile_fresh(const std::string& text, int arch, std::vector<char>* image, std::string* error,

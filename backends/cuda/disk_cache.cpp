@@ -174,6 +174,11 @@ bool read_cached(const Hash128& name, std::vector<char>* image) {
   return true;
 }
 
+bool has_cached(const Hash128& name) {
+  const int dir = folder();
+  return dir >= 0 && faccessat(dir, file_name(name).c_str(), R_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 void write_cached(const Hash128& name, const std::vector<char>& image) {
   int dir = folder();
   if (dir < 0) return;

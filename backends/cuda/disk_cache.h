@@ -14,6 +14,7 @@
 namespace tessera::cuda {
 
 bool read_cached(const Hash128& name, std::vector<char>* image);
+bool has_cached(const Hash128& name);  // without looking into it
 void write_cached(const Hash128& name, const std::vector<char>& image);
 
 }  // namespace tessera::cuda

@@ -92,6 +92,7 @@ bool PackFile::find(const Hash128& name, std::vector<char>* image) const {
       table_.begin(), table_.end(), name,
       [](const PackEntry& e, const Hash128& n) { return comes_before(e.name, n); });
   if (it == table_.end() || it->name != name) return false;
+  if (!image) return true;
   std::vector<char> data(it->size);
   if (!read_at(fd_, data.data(), data.size(), it->offset) ||
       checksum_of(data.data(), data.size()) != it->checksum)

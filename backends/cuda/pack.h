@@ -46,6 +46,7 @@ class PackFile {
   PackFile& operator=(const PackFile&) = delete;
   ~PackFile();
 
+  // Null: only whether it is in the table.
   bool find(const Hash128& name, std::vector<char>* image) const;
   const std::string& path() const { return path_; }
   size_t count() const { return table_.size(); }

@@ -422,6 +422,8 @@ TEST(CudaCompile, SecondTimeFromTheCacheAndErrorsWithTheirLog) {
   EXPECT_EQ(compiled_after, compiled + 1);
   // A home that cannot be written has no cache: the text is compiled again, to the same code.
   EXPECT_LE(cached_after, cached + 1);
+  EXPECT_EQ(is_compiled(text, 90, Effort::kFull), cached_after > cached);
+  EXPECT_FALSE(is_compiled(text, 90, Effort::kQuick));
   EXPECT_EQ(first.size(), second.size());
   EXPECT_FALSE(compile_text("this is no kernel", 90, &first, &error));
   EXPECT_NE(error.find("error"), std::string::npos);
