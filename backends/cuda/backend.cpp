@@ -8,6 +8,7 @@
 #include "copy.h"
 #include "graphs.h"
 #include "group.h"
+#include "interpret.h"
 #include "kernel.h"
 #include "kernels.h"
 #include "monitor.h"
@@ -318,14 +319,19 @@ bool can_join(const JoinedProgram* program) {
   return k && k->takes(p.rows.rows, p.rows.n);
 }
 
+// Without its company it goes through memory: if that is much, the compiler is waited for.
+bool is_small(const JoinedProgram& p) { return p.rows.rows * p.rows.n < (int64_t{64} << 20); }
+
 Status run_joined(Exec exec, const JoinedProgram* program) {
   const JoinedProgram& p = *program;
   const Joins joins(p.before, p.after);
   return with(exec.device, [&](Device& d) {
     const CUstream stream = stream_of(d, exec.stream);
     TimedCall timed(d, stream, DeviceActivity::Kind::kKernel, p.kernel);
-    if (p.reduce) return run_reduce_on(d, stream, *p.reduce, joins);
-    return find_joined_kernel(p.kernel)->run(d, stream, *p.args, joins);
+    PutOff later(is_small(p) && interprets(d, stream));
+    TS_TRY(p.reduce ? run_reduce_on(d, stream, *p.reduce, joins)
+                    : find_joined_kernel(p.kernel)->run(d, stream, *p.args, joins));
+    return later.missing() ? fail(Code::kUnsupported, "its kernel is being compiled") : ok();
   });
 }
 
@@ -333,7 +339,9 @@ Status run_reduces(Exec exec, const JoinedProgram* const* programs, int count) {
   return with(exec.device, [&](Device& d) {
     const CUstream stream = stream_of(d, exec.stream);
     TimedCall timed(d, stream, DeviceActivity::Kind::kKernel, "reductions");
-    return run_reduces_on(d, stream, programs, count);
+    PutOff later(interprets(d, stream));
+    TS_TRY(run_reduces_on(d, stream, programs, count));
+    return later.missing() ? fail(Code::kUnsupported, "their kernel is being compiled") : ok();
   });
 }
 

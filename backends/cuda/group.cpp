@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen.h"
+#include "interpret.h"
 #include "kernel.h"
 
 namespace tessera::cuda {
@@ -16,12 +17,19 @@ Status run_group_on(Device& d, CUstream stream, const GroupProgram& g) {
                 "a group of %d inputs and %d outputs in %d dimensions is too large", g.num_inputs,
                 g.num_outputs, g.ndim);
   const Hash128 key = group_key(g, plan, static_cast<uint64_t>(d.ordinal));
-  if (num_bodies(g) > 1 && makes_too_many_kernels() && !find_kernel(key))
+  const Kernel* k = interprets_always() ? nullptr : find_kernel(key);
+  if (!k && interprets(d, stream)) {
+    const bool repeats = num_bodies(g) == 1 || !makes_too_many_kernels();
+    if (repeats && !interprets_always())
+      TS_TRY(ask_kernel(d, key, group_text(g, plan), kGroupEntry, name_of(g), &k, effort_of(plan)));
+    if (!k)
+      if (Status s = interpret_group(d, stream, g); s.code != Code::kUnsupported) return s;
+  }
+  if (!k && num_bodies(g) > 1 && makes_too_many_kernels())
     return fail(Code::kUnsupported, "the program's structures do not repeat");
-  const Kernel* k = nullptr;
-  TS_TRY(get_kernel(
-      d, key, kGroupEntry, g.instrs[0].body ? g.instrs[0].body->name : "convert", &k,
-      [&] { return group_text(g, plan); }, effort_of(plan)));
+  if (!k)
+    TS_TRY(get_kernel(
+        d, key, kGroupEntry, name_of(g), &k, [&] { return group_text(g, plan); }, effort_of(plan)));
   Grid grid{std::min<int64_t>(group_blocks(g, plan), INT32_MAX),
             plan.mode == GroupMode::kTile ? kTileThreads : kGroupThreads};
   return launch(d, stream, *k, grid, words, "launching a pointwise kernel");

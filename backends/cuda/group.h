@@ -10,6 +10,11 @@ inline Effort effort_of(const GroupPlan& plan) {
   return plan.mode == GroupMode::kLinear ? Effort::kQuick : Effort::kFull;
 }
 
+// What it is called where a person reads it.
+inline const char* name_of(const GroupProgram& g) {
+  return g.instrs[0].body ? g.instrs[0].body->name : "convert";
+}
+
 Status run_group_on(Device& d, CUstream stream, const GroupProgram& g);
 // Independent ones: those of one structure in one launch.
 Status run_groups_on(Device& d, CUstream stream, const GroupProgram* const* programs, int count);

@@ -4,6 +4,7 @@
 
 #include "codegen.h"
 #include "group.h"
+#include "interpret.h"
 #include "kernel.h"
 
 namespace tessera::cuda {
@@ -21,11 +22,23 @@ bool less(const Hash128& a, const Hash128& b) { return a.hi != b.hi ? a.hi < b.h
 // Entries of one structure, as many as the parameters of a launch have room for at a time.
 Status run_batches(Device& d, CUstream stream, const Entry* first, const Entry* last) {
   const GroupProgram& g = *first->program;
-  const Kernel* k = nullptr;
-  TS_TRY(get_kernel(
-      d, group_key(g, first->plan, static_cast<uint64_t>(d.ordinal), true), kGroupEntry,
-      g.instrs[0].body ? g.instrs[0].body->name : "convert", &k,
-      [&] { return group_text(g, first->plan, true); }, effort_of(first->plan)));
+  const Hash128 key = group_key(g, first->plan, static_cast<uint64_t>(d.ordinal), true);
+  const Kernel* k = interprets_always() ? nullptr : find_kernel(key);
+  if (!k && interprets(d, stream)) {
+    if (!interprets_always())
+      TS_TRY(ask_kernel(d, key, group_text(g, first->plan, true), kGroupEntry, name_of(g), &k,
+                        effort_of(first->plan)));
+    for (; !k && first != last; ++first) {
+      Status s = interpret_group(d, stream, *first->program);
+      if (s.code == Code::kUnsupported) break;
+      TS_TRY(s);
+    }
+    if (first == last) return ok();
+  }
+  if (!k)
+    TS_TRY(get_kernel(
+        d, key, kGroupEntry, name_of(g), &k, [&] { return group_text(g, first->plan, true); },
+        effort_of(first->plan)));
   while (first != last) {
     uint64_t words[kMaxParamWords], params[kMaxParamWords];
     int used = kBatchHead;
@@ -61,7 +74,7 @@ Status run_groups_on(Device& d, CUstream stream, const GroupProgram* const* prog
                   g.num_inputs, g.num_outputs);
     e.key = group_key(g, e.plan, static_cast<uint64_t>(d.ordinal));
   }
-  if (makes_too_many_kernels())
+  if (makes_too_many_kernels() && !interprets(d, stream))
     for (const Entry& e : entries)
       if (num_bodies(*e.program) > 1 && !find_kernel(e.key))
         return fail(Code::kUnsupported, "the program's structures do not repeat");

@@ -7,7 +7,9 @@
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
+#include <utility>
 
+#include "background.h"
 #include "compile.h"
 
 namespace tessera::cuda {
@@ -38,13 +40,13 @@ const Kernel* look_up(const Hash128& key) {
 
 // A line for each kernel that is made or loaded, where $TESSERA_COMPILE_LOG says: how long somebody
 // waited, and for what.
-void log_wait(std::chrono::steady_clock::time_point begin, bool compiled, const char* what) {
+void log_wait(std::chrono::steady_clock::time_point begin, const char* how, const char* what) {
   static const char* path = std::getenv("TESSERA_COMPILE_LOG");
   if (!path || !*path) return;
   const double ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   if (std::FILE* f = std::fopen(path, "a")) {
-    std::fprintf(f, "%.1f ms %s %s\n", ms, compiled ? "compiled" : "loaded", what);
+    std::fprintf(f, "%.1f ms %s %s\n", ms, how, what);
     std::fclose(f);
   }
 }
@@ -59,18 +61,17 @@ const Kernel* find_kernel(const Hash128& key) {
   return k;
 }
 
-Status build_kernel(Device& d, const Hash128& key, const std::string& text, const char* entry,
-                    const char* what, const Kernel** out, Effort effort) {
-  Table& t = table();
-  std::lock_guard building(t.building);
-  if ((*out = look_up(key))) return ok();
-  const auto begin = std::chrono::steady_clock::now();
-  int64_t cached_before = 0, cached = 0;
-  count_compilations(nullptr, &cached_before);
-  std::vector<char> image;
-  std::string error;
-  if (!compile_text(text, d.arch, &image, &error, effort))
-    return fail(Code::kFailed, "%s: %s", what, error.c_str());
+namespace {
+
+// Of a kernel that is being compiled while nothing is launched.
+const Kernel kMissing{};
+
+thread_local PutOff* t_put_off = nullptr;
+
+using Clock = std::chrono::steady_clock;
+
+Status load(Device& d, const Hash128& key, const std::vector<char>& image, const char* entry,
+            const Kernel** out) {
   const DriverApi& cu = driver();
   CUmodule module;
   TS_TRY(check(d, cu.cuModuleLoadData(&module, image.data()), "loading a compiled kernel"));
@@ -81,11 +82,82 @@ Status build_kernel(Device& d, const Hash128& key, const std::string& text, cons
     return s;
   }
   g_built.fetch_add(1, std::memory_order_relaxed);
-  count_compilations(nullptr, &cached);
-  log_wait(begin, cached == cached_before, what);
+  Table& t = table();
   std::unique_lock lock(t.mutex);
   t.kernels.emplace(key, k);
   *out = k;
+  return ok();
+}
+
+// What another thread has made, or is making if it is to be waited for; *found: there was such.
+Status load_made(Device& d, const Hash128& key, const char* entry, const char* what, bool wait,
+                 bool* found, const Kernel** out) {
+  const std::unique_ptr<Compilation> made = take_compiled(key, wait);
+  *found = made != nullptr;
+  if (!made) return ok();
+  if (made->image.empty()) return fail(Code::kFailed, "%s: %s", what, made->error.c_str());
+  return load(d, key, made->image, entry, out);
+}
+
+}  // namespace
+
+PutOff::PutOff(bool allowed) {
+  if (allowed) t_put_off = this;
+}
+PutOff::~PutOff() {
+  if (t_put_off == this) t_put_off = nullptr;
+}
+
+Status ask_kernel(Device& d, const Hash128& key, std::string text, const char* entry,
+                  const char* what, const Kernel** out, Effort effort) {
+  const auto begin = Clock::now();
+  bool found = false;
+  {
+    std::lock_guard building(table().building);
+    if ((*out = look_up(key))) return ok();
+    TS_TRY(load_made(d, key, entry, what, false, &found, out));
+  }
+  if (found) {
+    log_wait(begin, "loaded", what);
+    return ok();
+  }
+  if (is_being_compiled(key)) return ok();
+  if (is_compiled(text, d.arch, effort)) {
+    PutOff* const before = std::exchange(t_put_off, nullptr);
+    Status s = build_kernel(d, key, text, entry, what, out, effort);
+    t_put_off = before;
+    return s;
+  }
+  compile_later(key, std::move(text), d.arch, effort);
+  log_wait(begin, "later", what);
+  return ok();
+}
+
+Status build_kernel(Device& d, const Hash128& key, const std::string& text, const char* entry,
+                    const char* what, const Kernel** out, Effort effort) {
+  if (t_put_off && !t_put_off->launched_) {
+    TS_TRY(ask_kernel(d, key, text, entry, what, out, effort));
+    if (*out) return ok();
+    t_put_off->missing_ = true;
+    *out = &kMissing;
+    return ok();
+  }
+  std::lock_guard building(table().building);
+  if ((*out = look_up(key))) return ok();
+  const auto begin = Clock::now();
+  bool found = false;
+  TS_TRY(load_made(d, key, entry, what, true, &found, out));
+  int64_t cached_before = 0, cached = 0;
+  count_compilations(nullptr, &cached_before);
+  if (!found) {
+    std::vector<char> image;
+    std::string error;
+    if (!compile_text(text, d.arch, &image, &error, effort))
+      return fail(Code::kFailed, "%s: %s", what, error.c_str());
+    TS_TRY(load(d, key, image, entry, out));
+  }
+  count_compilations(nullptr, &cached);
+  log_wait(begin, cached == cached_before ? "compiled" : "loaded", what);
   return ok();
 }
 
@@ -101,6 +173,10 @@ bool makes_too_many_kernels() {
 
 Status launch(Device& d, CUstream stream, const Kernel& k, const Grid& grid, const void* params,
               const char* what) {
+  if (t_put_off) {
+    if (t_put_off->missing_) return ok();
+    t_put_off->launched_ = true;
+  }
   g_launches.fetch_add(1, std::memory_order_relaxed);
   void* arguments[] = {const_cast<void*>(params)};
   return check(d,

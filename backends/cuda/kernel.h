@@ -11,10 +11,41 @@ struct Kernel {
   CUfunction function = nullptr;
 };
 
+struct Grid {
+  int64_t blocks;
+  int threads;
+  int64_t y = 1;
+  int64_t z = 1;
+  int shared = 0;
+};
+
 // Null when it has not been built.
 const Kernel* find_kernel(const Hash128& key);
 Status build_kernel(Device& d, const Hash128& key, const std::string& text, const char* entry,
                     const char* what, const Kernel** out, Effort effort);
+
+// The same, but null where it is not compiled yet: that is begun on another thread.
+Status ask_kernel(Device& d, const Hash128& key, std::string text, const char* entry,
+                  const char* what, const Kernel** out, Effort effort);
+
+// While this lives, kernels that this thread has not compiled are asked for, not waited for, and
+// once one was missing it launches nothing: for work that can be done otherwise meanwhile. After
+// its first launch everything is waited for.
+class PutOff {
+ public:
+  explicit PutOff(bool allowed);
+  ~PutOff();
+  PutOff(const PutOff&) = delete;
+  PutOff& operator=(const PutOff&) = delete;
+  bool missing() const { return missing_; }
+
+ private:
+  friend Status build_kernel(Device&, const Hash128&, const std::string&, const char*, const char*,
+                             const Kernel**, Effort);
+  friend Status launch(Device&, CUstream, const Kernel&, const Grid&, const void*, const char*);
+  bool missing_ = false;
+  bool launched_ = false;
+};
 
 // `make` returns the text; it is called only when the kernel is not there.
 template <class Make>
@@ -31,13 +62,6 @@ Status get_kernel(Device& d, const Hash128& key, const char* entry, const char* 
 // are made before anybody counts.
 bool makes_too_many_kernels();
 
-struct Grid {
-  int64_t blocks;
-  int threads;
-  int64_t y = 1;
-  int64_t z = 1;
-  int shared = 0;
-};
 // One argument: the parameter struct, by value.
 Status launch(Device& d, CUstream stream, const Kernel& k, const Grid& grid, const void* params,
               const char* what);

@@ -100,6 +100,7 @@ namespace {
 
 Status launch_found(Device& d, CUstream stream, const TextKernel& k, const Kernel& kernel,
                     const Grid& grid, const void* params) {
+  if (!kernel.function) return ok();  // it is being compiled: see PutOff
   // What a kernel has of its own counts towards the 48 KiB it may have unasked.
   if (grid.shared > 16 * 1024)
     TS_TRY(check(d,

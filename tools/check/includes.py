@@ -95,7 +95,9 @@ def main() -> None:
             if not include.startswith(BACKENDS_MAY):
                 findings.append((path, number, f"a backend may not include {include}"))
 
-    for path in files("src", "backends", "python/src", suffixes=(".h", ".cpp", ".cu", ".cuh", ".inc")):
+    for path in files(
+        "src", "backends", "python/src", suffixes=(".h", ".cpp", ".cu", ".cuh", ".inc")
+    ):
         for number, line in enumerate(read(path).splitlines(), 1):
             if STREAMS.match(line):
                 findings.append((path, number, "streams crash where a process has two libstdc++"))

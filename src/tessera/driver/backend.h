@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-inline constexpr uint32_t kBackendAbi = 3;
+inline constexpr uint32_t kBackendAbi = 4;
 
 enum class Code : int32_t {
   kOk = 0,
@@ -84,6 +84,8 @@ struct HostServices {
   // run. `release` may be called as soon as the last work that uses it is queued.
   Status (*allocate)(int device, size_t bytes, StreamHandle stream, void** out, void** handle);
   void (*release)(void* handle);
+  // Every body that a program may name, in an order that does not change within the process.
+  const PointwiseBody* const* (*bodies)(int* count);
 };
 
 enum class CopyKind : uint8_t { kHostToDevice, kDeviceToHost, kDeviceToDevice };

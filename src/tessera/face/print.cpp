@@ -232,5 +232,4 @@ std::string to_text(const TensorBase& t, const PrintOptions& options, const std:
   return text + ")";
 }
 
-
 }  // namespace tessera

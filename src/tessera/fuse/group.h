@@ -126,6 +126,7 @@ class GroupRunner {
   void run_kernel(Group& g);
   void run_kernels(std::span<Group* const> groups);
   void prepare_kernel(Group& g);
+  void run_prepared(Group& g, Exec exec);
   void finish_kernel(Group& g, Exec exec);
   void place_company(Group& g);
   bool run_joined(Group& g, Exec exec);

@@ -117,7 +117,9 @@ bool GroupRunner::run_joined(Group& g, Exec exec) {
   JoinedProgram joined = joined_program(g, a);
   const Backend& b = backend_of(stream_.device_);
   if (!b.can_join(&joined)) return false;
-  check(b.run_joined(exec, &joined), call.name);
+  const Status status = b.run_joined(exec, &joined);
+  if (status.code == Code::kUnsupported) return false;  // not yet, say: it is being compiled
+  check(status, call.name);
   return true;
 }
 
@@ -156,11 +158,15 @@ void GroupRunner::run_kernel(Group& g) {
   Group* const one = &g;
   ObservedGroups scope({&one, 1});
   prepare_kernel(g);
+  run_prepared(g, exec);
+  finish_kernel(g, exec);
+}
+
+void GroupRunner::run_prepared(Group& g, Exec exec) {
   if (!g.before && !g.after)
     check(run_alone(g, exec), g.kernel->kernel->name);
   else if (!run_joined(g, exec))
     run_apart(g, exec);
-  finish_kernel(g, exec);
 }
 
 // Kernels that may run in any order: reductions to one number, such as the norms of gradients, are
@@ -189,8 +195,12 @@ void GroupRunner::run_kernels(std::span<Group* const> groups) {
   auto run_batch = [&] {
     if (batch.empty()) return;
     ObservedGroups scope(batch);
-    check(backend.run_reduces(exec, together.data(), static_cast<int>(together.size())),
-          "reductions");
+    const Status status =
+        backend.run_reduces(exec, together.data(), static_cast<int>(together.size()));
+    if (status.code == Code::kUnsupported)
+      for (Group* g : batch) run_prepared(*g, exec);
+    else
+      check(status, "reductions");
     for (Group* g : batch) finish_kernel(*g, exec);
   };
   try {

@@ -2,6 +2,7 @@
 #include "tessera/memory/services.h"
 
 #include "tessera/base/error.h"
+#include "tessera/driver/bodies.h"
 #include "tessera/memory/allocator.h"
 
 namespace tessera::memory {
@@ -28,7 +29,7 @@ Status allocate_for_kernel(int device, size_t bytes, StreamHandle stream, void**
 }  // namespace
 
 const HostServices& host_services() {
-  static constexpr HostServices services{allocate_for_kernel, deallocate};
+  static constexpr HostServices services{allocate_for_kernel, deallocate, listed_bodies};
   return services;
 }
 

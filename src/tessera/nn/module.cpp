@@ -300,7 +300,6 @@ std::string Module::repr() const {
   return name() + "(\n  " + lines + "\n)";
 }
 
-
 // ---- cloning ----------------------------------------------------------------------------------
 
 Cloning::Cloning() : before_(cloning) { cloning = this; }

@@ -6,7 +6,7 @@
 // library is built with -ffp-contract=off, so vector body, scalar tail and every instruction set
 // round each operation alike, and a fused group gives the bits of the unfused operators.
 #pragma once
-#include "tessera/driver/program.h"
+#include "tessera/driver/bodies.h"
 #include "tessera/ops/complex_math.h"
 #include "tessera/ops/math.h"
 #include "tessera/ops/shared_math.h"
@@ -192,5 +192,6 @@ PointwiseBody make_body() {
     }                                                                                            \
   };                                                                                             \
   static const ::tessera::PointwiseBody body_name##_body =                                       \
-      ::tessera::loops::make_body<body_name##_body_t, TS_UNPACK types>();
+      ::tessera::loops::make_body<body_name##_body_t, TS_UNPACK types>();                        \
+  [[maybe_unused]] static const bool body_name##_listed = ::tessera::list_body(body_name##_body);
 #define TS_UNPACK(...) __VA_ARGS__

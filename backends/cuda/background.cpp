@@ -1,0 +1,134 @@
+#include "background.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+namespace tessera::cuda {
+namespace {
+
+struct Job {
+  std::string text;
+  int arch;
+  Effort effort;
+  bool done = false;
+  std::unique_ptr<Compilation> result;
+};
+
+// Leaked, but for its threads: they have to end before the compiler's own memory goes. What is
+// waiting at exit is compiled for the next process, as long as nobody notices.
+constexpr auto kAtExit = std::chrono::seconds(2);
+
+class Queue {
+ public:
+  static Queue& get() {
+    static Queue* const q = [] {
+      auto* made = new Queue;
+      std::atexit([] { get().stop(); });
+      return made;
+    }();
+    return *q;
+  }
+
+  bool add(const Hash128& key, std::string text, int arch, Effort effort) {
+    std::lock_guard lock(mutex_);
+    if (jobs_.count(key)) return true;
+    constexpr size_t kMost = 256;
+    if (stopping_ || waiting_.size() >= kMost) return false;
+    jobs_.emplace(key, Job{std::move(text), arch, effort, false, nullptr});
+    waiting_.push_back(key);
+    const size_t most = std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 1, 8);
+    if (idle_ < waiting_.size() && threads_.size() < most)
+      threads_.emplace_back([this] { work(); });
+    wake_.notify_one();
+    return true;
+  }
+
+  std::unique_ptr<Compilation> take(const Hash128& key, bool wait) {
+    std::unique_lock lock(mutex_);
+    auto it = jobs_.find(key);
+    if (it == jobs_.end()) return nullptr;
+    if (!it->second.done) {
+      if (!wait) return nullptr;
+      // Nobody else waits for it: it goes to the front.
+      auto at = std::find(waiting_.begin(), waiting_.end(), key);
+      if (at != waiting_.end()) std::rotate(waiting_.begin(), at, at + 1);
+      done_.wait(lock, [&] {
+        it = jobs_.find(key);
+        return it == jobs_.end() || it->second.done || stopping_;
+      });
+      if (it == jobs_.end() || !it->second.done) return nullptr;
+    }
+    std::unique_ptr<Compilation> result = std::move(it->second.result);
+    jobs_.erase(it);
+    return result;
+  }
+
+  bool has(const Hash128& key) {
+    std::lock_guard lock(mutex_);
+    return jobs_.count(key) != 0;
+  }
+
+  void stop() {
+    std::vector<std::thread> threads;
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+      deadline_ = std::chrono::steady_clock::now() + kAtExit;
+      threads.swap(threads_);
+    }
+    wake_.notify_all();
+    done_.notify_all();
+    for (std::thread& t : threads) t.join();
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      ++idle_;
+      wake_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+      --idle_;
+      if (stopping_ && (waiting_.empty() || std::chrono::steady_clock::now() > deadline_)) return;
+      const Hash128 key = waiting_.front();
+      waiting_.pop_front();
+      // It stays in the table until it is done, whoever asks.
+      Job& job = jobs_.at(key);
+      lock.unlock();
+      auto result = std::make_unique<Compilation>();
+      if (!compile_text(job.text, job.arch, &result->image, &result->error, job.effort))
+        result->image.clear();
+      lock.lock();
+      job.result = std::move(result);
+      job.text.clear();
+      job.done = true;
+      done_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::unordered_map<Hash128, Job, HashOfHash> jobs_;  // nodes: a job stays where it is
+  std::deque<Hash128> waiting_;
+  std::vector<std::thread> threads_;
+  size_t idle_ = 0;
+  bool stopping_ = false;
+  std::chrono::steady_clock::time_point deadline_;
+};
+
+}  // namespace
+
+bool compile_later(const Hash128& key, std::string text, int arch, Effort effort) {
+  return Queue::get().add(key, std::move(text), arch, effort);
+}
+std::unique_ptr<Compilation> take_compiled(const Hash128& key, bool wait) {
+  return Queue::get().take(key, wait);
+}
+bool is_being_compiled(const Hash128& key) { return Queue::get().has(key); }
+
+}  // namespace tessera::cuda

@@ -1,0 +1,39 @@
+// Groups while their kernels are compiled.
+//
+// Note [Nobody waits for the compiler]
+// A structure that was never seen before takes NVRTC 50 to 100 ms. So it is compiled on another
+// thread, and until that is done its program is interpreted: one kernel, which came compiled with
+// the library (pack.h), holds all bodies and takes instructions as parameters. It computes the same
+// bits from the same bodies, reads and stores what the group would, and is several times slower.
+// Kernels over rows that would take company run without it meanwhile, unless the memory for that is
+// much. Work that is captured into a graph waits: a graph would keep the slow kernel.
+// TESSERA_INTERPRET=0 waits instead, =always never compiles a group, =1 does not ask whether the
+// interpreter is compiled.
+#pragma once
+#include <string>
+
+#include "codegen.h"
+#include "context.h"
+#include "kernel.h"
+
+namespace tessera::cuda {
+
+inline constexpr const char* kInterpretEntry = "interpret";
+inline constexpr int kInterpretThreads = 128;
+inline constexpr int kInterpretOffsets = 4;  // its first words, see interpret_text.cpp
+
+// Which opcode stands for a body on a class; the same in every process of one build.
+int opcode_of(const PointwiseBody* body, RegClass cls);  // -1: there is none
+inline int opcode_of_convert(RegClass from, RegClass to) {
+  return static_cast<int>(from) * 4 + static_cast<int>(to);
+}
+inline constexpr int kFirstBody = 16;
+const std::string& interpret_text();
+
+bool interprets_always();
+// Is work of this stream interpreted while its kernels are compiled?
+bool interprets(Device& d, CUstream stream);
+// kUnsupported where the program has no place in its parameters or names what it cannot do.
+Status interpret_group(Device& d, CUstream stream, const GroupProgram& g);
+
+}  // namespace tessera::cuda

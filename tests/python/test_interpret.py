@@ -1,0 +1,121 @@
+"""Groups whose kernels are not compiled yet are interpreted: the same bits, and nobody waits."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import tessera as torch
+
+PROGRAM = """
+import hashlib, json, sys
+import tessera as torch
+from tessera import nn
+from tessera.nn import functional as F
+
+torch.manual_seed(1)
+digests = {}
+
+
+def note(name, *tensors):
+    for t in tensors:
+        data = t.detach().cpu().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes()
+        digests.setdefault(name, []).append(hashlib.sha256(data).hexdigest())
+
+
+special = torch.tensor([0.0, -0.0, 1e-40, -1.5, 3.25, float("inf"), -float("inf"), float("nan")])
+for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+    x = torch.cat([torch.randn(1000), special]).to("cuda", dtype)
+    y = x.flip(0) + 0.5
+    note(f"chain {dtype}", ((x + y * 2).exp().sin() - y).clamp(-3, 3), torch.where(x > y, x, -y))
+    note(f"names {dtype}", F.gelu(x), x.sigmoid().log1p(), (x / y).floor(), torch.pow(x, 3))
+    note(f"special {dtype}", torch.lgamma(x.abs() + 1) * 2, torch.erfinv(x * 0.1))
+    w = x[:1000].view(10, 20, 5).transpose(0, 2)
+    note(f"strided {dtype}", w * 2 + w[:, :1], w[::2].neg().abs() + y[:10])
+    z = x.clone()
+    z[3:900].mul_(2).add_(y[3:900])
+    note(f"in place {dtype}", z, x == z, x.isnan() | (y > 1))
+    note(f"company {dtype}", (x * 2).sum(), torch.softmax(x[:1000].view(20, 50) * 3, -1) + 1)
+for dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool):
+    x = torch.arange(-100, 100).to("cuda", dtype)
+    y = x.flip(0)
+    note(f"whole {dtype}", (x + y) * 3, x & y, x * 0.3 + y, (x > y).to(dtype) + x)
+if sys.argv[1:] != ["short"]:
+    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 3)).cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    inputs, labels = torch.randn(12, 8).cuda(), torch.arange(12).cuda() % 3
+    for _ in range(4):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(inputs), labels)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        note("loss", loss)
+    note("model", *model.parameters())
+json.dump(digests, sys.stdout)
+"""
+
+
+def run(mode, folder, *arguments):
+    log = folder / f"{mode}.log"
+    log.unlink(missing_ok=True)
+    env = {**os.environ, "TESSERA_INTERPRET": mode, "TESSERA_COMPILE_LOG": str(log)}
+    env["TESSERA_CACHE_DIR"] = str(folder / mode)
+    env["TESSERA_FUSE"] = "1"
+    program = [sys.executable, "-c", PROGRAM, *arguments]
+    done = subprocess.run(program, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = log.read_text().splitlines() if log.exists() else []
+    return json.loads(done.stdout), [line.split(" ", 3)[2:] for line in lines]
+
+
+@pytest.fixture
+def compiles(device):
+    (torch.ones(3, device=device) + 1).tolist()
+    if torch.device(device).type != "cuda" or sum(torch._C._compile_stats()) == 0:
+        pytest.skip("nothing is compiled here")
+
+
+def test_the_same_bits(compiles, tmp_path):
+    compiled, waits = run("0", tmp_path)
+    assert ["later", "add"] not in waits
+    always, kernels = run("always", tmp_path)
+    names = [what for how, what in kernels if how == "compiled"]
+    assert "interpret" in names and "add" not in names
+    assert always == compiled
+
+
+def test_nobody_waits(compiles, tmp_path):
+    compiled, _ = run("0", tmp_path, "short")
+    meanwhile, waits = run("1", tmp_path, "short")
+    assert meanwhile == compiled
+    later = [what for how, what in waits if how == "later"]
+    assert {"add", "softmax", "sum"} <= set(later)
+    # What has a name of its own is waited for here, as no pack has it.
+    assert not set(later) & {what for how, what in waits if how == "compiled"} - {"softmax", "sum"}
+    # The next process finds all that was made.
+    again, waits = run("1", tmp_path, "short")
+    assert again == compiled
+    assert not [what for how, what in waits if how == "compiled"]
+
+
+def test_a_graph_has_the_compiled_kernel(compiles, tmp_path):
+    program = """
+import tessera as torch
+x = torch.ones(8, device="cuda")
+torch.cuda.synchronize()
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    y = (x + 1) * 3
+x.fill_(4)
+graph.replay()
+print(y.tolist())
+"""
+    env = {**os.environ, "TESSERA_INTERPRET": "1", "TESSERA_COMPILE_LOG": str(tmp_path / "log")}
+    env |= {"TESSERA_CACHE_DIR": str(tmp_path), "TESSERA_FUSE": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str([15.0] * 8)
+    assert "compiled add" in (tmp_path / "log").read_text()
