@@ -12,6 +12,8 @@ foreach(backend tessera_cpu tessera_onednn tessera_virtual tessera_cuda tessera_
     install(TARGETS ${backend} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk)
   endif()
 endforeach()
+install(FILES ${CMAKE_BINARY_DIR}/lib/tessera_cuda.pack DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  COMPONENT sdk OPTIONAL)  # what `./dev pack` made
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/tessera ${CMAKE_BINARY_DIR}/gen/tessera
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT sdk
   FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds and tests on a GPU machine with nothing but what is installed there: no network, no .venv.
 #
-#   tools/gpu/build_and_test.sh [--build] [--tests] [--python] [--conformance] [--seeds] [--memcheck]
-#                               [--fuzz N] [--bench] [-k WORD]
+#   tools/gpu/build_and_test.sh [--build] [--pack] [--tests] [--python] [--conformance] [--seeds]
+#                               [--memcheck] [--fuzz N] [--bench] [-k WORD]
 #
 # Without flags: all of it, with 20000 random programs. Logs and the table go to ${OUT:-build/gpu/out}.
 # Environment: TESSERA_PYTHON (python3), TESSERA_JOBS (all cores), FUZZ_SHARDS (8), FUZZ_SEED (1),
@@ -17,12 +17,13 @@ jobs=${TESSERA_JOBS:-$(nproc)}
 shards=${FUZZ_SHARDS:-8}
 processes=${SHARDS:-8}
 limit=${PART_LIMIT:-1500}
-do_build="" do_tests="" do_python="" do_bench="" do_conformance="" do_seeds="" do_memcheck="" fuzz=0 word=""
+do_build="" do_pack="" do_tests="" do_python="" do_bench="" do_conformance="" do_seeds="" do_memcheck="" fuzz=0 word=""
 
-[[ $# -gt 0 ]] || set -- --build --tests --python --conformance --seeds --memcheck --fuzz 20000 --bench
+[[ $# -gt 0 ]] || set -- --build --pack --tests --python --conformance --seeds --memcheck --fuzz 20000 --bench
 while [[ $# -gt 0 ]]; do
   case $1 in
     --build) do_build=1 ;;
+    --pack) do_pack=1 ;;
     --tests) do_tests=1 ;;
     --python) do_python=1 ;;
     --bench) do_bench=1 ;;
@@ -59,6 +60,16 @@ build_all() {
   status=$?
   [[ $status == 0 ]] || { grep -iE -A 12 'error|FAILED:' "$out/build.log" || cat "$out/build.log"; } | head -n 120
   row build "$(grep -c warning: "$out/build.log") warnings, $jobs jobs" $((SECONDS - began)) $status
+}
+
+# Kernels compiled beforehand, for the GPU that is here.
+make_pack() {
+  local began=$SECONDS status arch
+  arch=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .)
+  "$python" tools/pack/make.py "$build" --arch "${arch:-90}" --jobs "$jobs" >"$out/pack.log" 2>&1
+  status=$?
+  [[ $status == 0 ]] || tail -n 30 "$out/pack.log"
+  row pack "$(tail -n 1 "$out/pack.log")" $((SECONDS - began)) $status
 }
 
 cpp_tests() {
@@ -169,6 +180,7 @@ benchmarks() {
 }
 
 [[ -z $do_build ]] || build_all
+[[ -z $do_pack ]] || make_pack
 [[ -z $do_tests ]] || cpp_tests
 [[ -z $do_python ]] || python_tests
 [[ -z $do_conformance ]] || conformance

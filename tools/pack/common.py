@@ -1,0 +1,61 @@
+"""What the stations of the tour share: dtypes, lengths, and looking at results."""
+
+import tessera as torch
+
+DEVICE = "cuda"
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+HALVES = (torch.float16, torch.bfloat16)
+# Widths of layers, numbers of classes, lengths of sequences and vocabularies, and those between
+# which a kernel changes how its threads share a row.
+WIDTHS = (
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 24, 28, 30, 32, 40, 48, 50, 56, 64, 80, 96,
+    100, 112, 120, 128, 160, 192, 196, 200, 224, 240, 256, 300, 320, 384, 400, 480, 500, 512,
+    640, 768, 784, 800, 896, 960, 1000, 1024, 1152, 1280, 1536, 1600, 1792, 1920, 2000, 2048,
+    2560, 3072, 4000, 4096, 5120, 6144, 8192, 10000, 11008, 12288, 14336, 16384, 20000, 30522,
+    32000, 32768, 50257, 50304, 65536, 100000, 128256, 151936,
+)  # fmt: skip
+FEW_WIDTHS = (2, 3, 4, 7, 8, 10, 16, 32, 64, 100, 128, 256, 512, 768, 1000, 1024, 4096, 50257)
+
+_stations = {False: {}, True: {}}
+
+
+def station(function):
+    """One part of the tour; each runs by itself, so that one that fails keeps no other away."""
+    _stations[False][function.__name__] = function
+    return function
+
+
+def station_with_values(function):
+    """One whose kernels depend on the values of others: it needs a GPU that computes."""
+    _stations[True][function.__name__] = function
+    return function
+
+
+def stations(values):
+    return _stations[values]
+
+
+def look(*values):
+    """Has them computed: what nobody looks at is dropped."""
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            look(*value)
+        elif isinstance(value, torch.Tensor):
+            value.data_ptr()
+
+
+def tensor(*shape, dtype=torch.float32, grad=False):
+    """Nothing is computed here, so the numbers do not matter."""
+    x = torch.empty(shape, dtype=dtype, device=DEVICE)
+    return x.requires_grad_() if grad else x
+
+
+def number(*shape, dtype=torch.int64):
+    return torch.zeros(shape, dtype=dtype, device=DEVICE)
+
+
+def back(y, *inputs):
+    """Through a gradient of its own, so that no sum joins the operator."""
+    leaves = [x for x in inputs if x.requires_grad]
+    look(y)
+    look(torch.autograd.grad(y, leaves, torch.empty_like(y)))

@@ -1,0 +1,99 @@
+"""Makes the pack of kernels that comes with the CUDA backend (backends/cuda/pack.h): `./dev pack`.
+
+    python3 tools/pack/make.py BUILD [--arch 90]... [--out FILE] [--texts FOLDER] [--jobs N]
+
+Has tour.py run on the emulated GPU of a build folder, and the texts it met compiled by NVRTC, which
+must be there; no GPU need be. The pack is BUILD/lib/tessera_cuda.pack unless told.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+# Deferral makes groups and gives kernels company, of which there is no end: those texts are left
+# out, except what single operators are made of. What runs one by one is run so too.
+PASSES = (
+    ("one by one", {"TESSERA_FUSE": "0"}, True),
+    ("deferred", {"TESSERA_FUSE": "1", "TESSERA_INTERPRET": "0"}, False),
+    ("interpreted", {"TESSERA_FUSE": "1", "TESSERA_INTERPRET": "always"}, False),
+)
+
+
+def environment(build, folder, emulator, **more):
+    old = os.environ.get("LD_LIBRARY_PATH")
+    return {
+        **os.environ,
+        "PYTHONPATH": f"{build / 'python'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+        "LD_LIBRARY_PATH": str(build / "emulator") + (f":{old}" if old else ""),
+        "TESSERA_EMULATOR": emulator,
+        "TESSERA_CACHE_DIR": str(build / "pack-cache"),
+        "TESSERA_KEEP_KERNELS": str(folder),
+        "TESSERA_KERNEL_BUDGET": "1000000000",
+        "TESSERA_KERNEL_PACK": "0",
+        **more,
+    }
+
+
+def named(file):
+    kind = file.name.split(".")[0]
+    return kind != "group" and not kind.endswith("+joined")
+
+
+def gather(build, texts):
+    """Leaves the texts of all passes in `texts`; false where a station failed."""
+    good = True
+    began = time.monotonic()
+    for name, variables, groups in PASSES:
+        for emulator in ("1x128GiB,idle,nopoison", "1x4GiB"):
+            with tempfile.TemporaryDirectory() as folder:
+                env = environment(build, folder, emulator, **variables)
+                words = [sys.executable, HERE / "tour.py"]
+                run = subprocess.run(words, env=env, stdout=subprocess.DEVNULL)
+                if run.returncode:
+                    print(f"the tour ({name}) failed in part", flush=True)
+                    good = False
+                for file in Path(folder).glob("*.cu"):
+                    if groups or named(file):
+                        shutil.move(file, texts / file.name)
+    count = sum(1 for _ in texts.glob("*.cu"))
+    print(f"{count} texts in {time.monotonic() - began:.1f} s", flush=True)
+    return good
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--arch", action="append", default=[])
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--texts", type=Path, help="a folder for the texts, kept")
+    parser.add_argument("--jobs", default=str(os.cpu_count() or 1))
+    options = parser.parse_args()
+    build = options.build.resolve()
+    tool = build / "bin" / "kernel_pack"
+    for needed in (tool, build / "emulator" / "libcuda.so.1"):
+        if not needed.exists():
+            print(
+                f"no pack: {needed} is not there (built with TESSERA_TESTS=ON, with CUDA's headers)"
+            )
+            return 1
+    with tempfile.TemporaryDirectory() as folder:
+        texts = options.texts or Path(folder)
+        texts.mkdir(parents=True, exist_ok=True)
+        good = gather(build, texts)
+        out = options.out or build / "lib" / "tessera_cuda.pack"
+        words = [tool, out, "--jobs", options.jobs, texts]
+        for arch in options.arch:
+            words += ["--arch", arch]
+        made = subprocess.run(words).returncode == 0
+    return 0 if good and made else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
