@@ -7,6 +7,7 @@
 
 #include "tessera/driver/current.h"
 #include "tessera/fuse/group.h"
+#include "tessera/memory/capture.h"
 
 namespace tessera::fuse {
 
@@ -90,6 +91,12 @@ Pointwise as_pointwise(const PendingOp& op, const Dims& shape, TensorBase (&sour
 }
 
 }  // namespace
+
+// What is captured does not run, so there is nothing to compare.
+bool GroupRunner::checks() const {
+  return mode() == Mode::kCheck && (stream_.device_.is_cpu() ||
+                                    !memory::capture_of(stream_.device_.index, stream_.stream_));
+}
 
 // The unfused reference: each operator as a group of one, into memory of its own.
 void GroupRunner::check_group(const Group& g, std::vector<TensorBase>& reference,

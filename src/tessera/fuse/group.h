@@ -111,6 +111,7 @@ class GroupRunner {
   void place_rows(Group& g, const Rows& rows);
   void allocate_result(const PendingOperand& o, const PendingOp& of);
   void explain(const Group& g, bool opens = true);
+  bool checks() const;
   void check_group(const Group& g, std::vector<TensorBase>& reference,
                    const TensorBase* joined = nullptr, const Storage* joined_storage = nullptr);
 

@@ -146,7 +146,7 @@ void GroupRunner::run_apart(Group& g, Exec exec) {
 // Memory for its results, and in check mode what they ought to be.
 void GroupRunner::prepare_kernel(Group& g) {
   const PendingKernel& call = *g.kernel->kernel;
-  if (mode() == Mode::kCheck && (g.before || g.after)) check_kernel(g);
+  if ((g.before || g.after) && checks()) check_kernel(g);
   for (size_t i = 0; i < call.outputs.size(); ++i)
     if (!g.after || !g.hands_on || i != static_cast<size_t>(call.rows.out))
       allocate_result(call.outputs[i], *g.kernel);

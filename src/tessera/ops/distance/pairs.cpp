@@ -34,6 +34,8 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      TS_CHECK_IMPLEMENTED(!is_reduced_floating(c.tensor(0).dtype()),
+                           "cdist(): not implemented for ", c.tensor(0).dtype());
       const TensorBase in[] = {op::contiguous(c.tensor(0)), op::contiguous(c.tensor(1))};
       TensorBase out =
           new_empty({in[0].size(0), in[0].size(1), in[1].size(1)}, in[0].dtype(), in[0].device());
