@@ -8,6 +8,7 @@
 #pragma once
 #include "tessera/driver/bodies.h"
 #include "tessera/ops/complex_math.h"
+#include "tessera/ops/float_math.h"
 #include "tessera/ops/math.h"
 #include "tessera/ops/shared_math.h"
 
@@ -94,6 +95,22 @@ TS_INLINE T imm(const Imm& v) {
     return v.b8 != 0;
 }
 
+struct NoNear {
+  static constexpr bool kHasNear = false;
+};
+// True, and written, if a body of one or two floats has a short way and every element may go it:
+// Note [Near and far].
+template <class B>
+TS_INLINE bool near_tile(float* __restrict out, const void* const* in, int64_t n) {
+  const float* a = static_cast<const float*>(in[0]);
+  const float* b = static_cast<const float*>(in[B::kSources - 1]);
+  uint32_t far = 0;
+  for (int64_t i = 0; i < n; ++i) far |= B::is_near(a[i], b[i]) ? 0u : 1u;
+  if (far != 0) return false;
+  for (int64_t i = 0; i < n; ++i) out[i] = B::near(a[i], b[i]);
+  return true;
+}
+
 // The loop itself. B::call<T>(a, b, c, d, scalars) is the body; B::kSources says how many of the
 // sources there are.
 template <class B, class T>
@@ -107,6 +124,8 @@ TS_INLINE void tile(void* out_, const void* const* in, const Imm* scalars, int64
   const T s0 = B::kScalars > 0 ? imm<T>(scalars[0]) : T();
   const T s1 = B::kScalars > 1 ? imm<T>(scalars[1]) : T();
   const T s2 = B::kScalars > 2 ? imm<T>(scalars[2]) : T();
+  if constexpr (B::kHasNear && std::is_same_v<T, float>)
+    if (near_tile<B>(out, in, n)) return;
   const A0* a = static_cast<const A0*>(in[0]);
   if constexpr (B::kSources == 1) {
     for (int64_t i = 0; i < n; ++i)
@@ -169,10 +188,29 @@ PointwiseBody make_body() {
 // TS_BODY(name, "tt", 't', scalars, (TYPES), statements...)
 //   sources a, b, c, d by the letters of the pattern; scalars s0, s1, s2; the statements end in
 //   return.
-#define TS_BODY(body_name, pattern, result, num_scalars, types, ...)                             \
-  struct body_name##_body_t {                                                                    \
+#define TS_BODY(body_name, pattern, result, num_scalars, types, ...)                          \
+  TS_BODY_OF(::tessera::loops::NoNear, #__VA_ARGS__, body_name, pattern, result, num_scalars, \
+             types, __VA_ARGS__)
+// TS_BODY_NEAR(name, "tt", 't', 0, (TYPES), condition, value, statements...)
+//   of one or two sources: on tiles of floats whose elements all have the condition, the CPU's
+//   loop computes the value instead of the statements.
+#define TS_BODY_NEAR(body_name, pattern, result, num_scalars, types, condition, value, ...)    \
+  struct body_name##_near_t {                                                                  \
+    static constexpr bool kHasNear = true;                                                     \
+    static TS_INLINE bool is_near([[maybe_unused]] float a, [[maybe_unused]] float b) {        \
+      return ::tessera::math::condition;                                                       \
+    }                                                                                          \
+    static TS_INLINE float near([[maybe_unused]] float a, [[maybe_unused]] float b) {          \
+      return ::tessera::math::value;                                                           \
+    }                                                                                          \
+  };                                                                                           \
+  TS_BODY_OF(body_name##_near_t, #__VA_ARGS__, body_name, pattern, result, num_scalars, types, \
+             __VA_ARGS__)
+// The text is made above: down here the statements' macros are expanded.
+#define TS_BODY_OF(near_type, text, body_name, pattern, result, num_scalars, types, ...)         \
+  struct body_name##_body_t : near_type {                                                        \
     static constexpr const char* kName = #body_name;                                             \
-    static constexpr const char* kText = #__VA_ARGS__;                                           \
+    static constexpr const char* kText = text;                                                   \
     static constexpr const char* kPattern = pattern;                                             \
     static constexpr int kSources = sizeof(pattern) - 1;                                         \
     static constexpr int kScalars = num_scalars;                                                 \

@@ -5,9 +5,12 @@
 // code for every instruction set, and vector body, scalar tail and baseline give the same bits (the
 // build contracts nothing into FMA). Functions at the end of the file that forward to libm are the
 // same bits too, as they are never vectorised. Largest errors found against long double, in ulp of
-// float: exp and the logarithms 1.0, pow 0.6, tanh 1.3, exp2, cosh and acos 1.4, sin, cos
-// (of any size), expm1 and asinh 1.6, atan 1.9, acosh, atanh 2.0, sinh 2.1, tan and asin 2.6,
-// erf 5.5; of double: exp, log, tanh 1.3, erf 2.8.
+// float: hypot, i0, lgamma, pow and erfc 0.6, exp and the logarithms 1.0, tanh 1.3, exp2, cosh and
+// acos 1.4, sin, cos (of any size), expm1 and asinh 1.6, atan 1.9, acosh, atanh, atan2 2.0, sinh
+// 2.1, asin 2.6, tan 3.1, erfinv 4.6, erf 5.5; of double: exp, log, tanh 1.3, erf 2.8.
+//
+// Float to integer and back is made a call of trunc by the compiler: where it could be moved under
+// a condition, the loop is not vectorised.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -451,7 +454,7 @@ struct Angle {
 // give multiples of 360 degrees, those below nothing that float can show. They begin at bit e + 39,
 // counted from 64 zeros before the point. The product's two highest bits are the quadrant, the
 // others the fraction of 90 degrees.
-TS_MATH_FN Angle reduce_angle(float x) {
+TS_MATH_FN Angle far_angle(float x) {
   uint32_t bits = std::bit_cast<uint32_t>(x) & 0x7fffffffu;
   uint32_t e = bits >> 23;
   uint64_t m = (bits & 0x007fffffu) | 0x00800000u;
@@ -477,8 +480,16 @@ TS_MATH_FN Angle reduce_angle(float x) {
   float a = std::bit_cast<float>(std::bit_cast<uint32_t>(whole + rest) & 0xfffff000u);
   float b = (whole - a) + rest;
   float r = a * 0x1.92p-22f + (a * 1.15353296e-10f + b * 3.74507039e-07f);
-  bool small = abs(x) < 0.78539816f;
-  return {small ? 0u : static_cast<uint32_t>(q), small ? abs(x) : r};
+  return {static_cast<uint32_t>(q), r};
+}
+// Up to here the multiple of 90 degrees has so few bits that its product with the first 33 of
+// pi / 2 is exact in double, and so is the difference.
+inline constexpr float kNearAngle = 1048576.0f;
+TS_MATH_FN Angle near_angle(float x) {
+  double a = static_cast<double>(abs(x));
+  double n = (a * 0.63661977236758134 + 6755399441055744.0) - 6755399441055744.0;
+  double r = (a - n * 0x1.921fb544p+0) - n * 0x1.0b4611a626331p-34;
+  return {static_cast<uint32_t>(static_cast<int32_t>(n)), static_cast<float>(r)};
 }
 TS_MATH_FN float sin_poly(float r) {
   float z = r * r;
@@ -494,32 +505,50 @@ TS_MATH_FN float cos_poly(float r) {
 TS_MATH_FN float with_sign_of(float y, uint32_t bit) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>(y) ^ (bit << 31));
 }
-TS_MATH_FN float finite_or_nan(float x, float y) {
-  return isfinite(x) ? y : std::numeric_limits<float>::quiet_NaN();
+TS_MATH_FN Angle any_angle(float x) {
+  bool near = abs(x) < kNearAngle;
+  Angle n = near_angle(near ? x : 0.0f), f = far_angle(near ? 1.0f : x);
+  Angle t{near ? n.quadrant : f.quadrant, near ? n.r : f.r};
+  t.r = isfinite(x) ? t.r : std::numeric_limits<float>::quiet_NaN();
+  return t;
 }
-}  // namespace detail
-TS_MATH_FN float sin(float x) {
-  detail::Angle t = detail::reduce_angle(x);
-  float s = detail::sin_poly(t.r), c = detail::cos_poly(t.r);
-  float y = detail::with_sign_of((t.quadrant & 1u) != 0 ? c : s, (t.quadrant >> 1) & 1u);
-  y = detail::with_sign_of(y, std::bit_cast<uint32_t>(x) >> 31);
-  return detail::finite_or_nan(x, y);
+TS_MATH_FN float sin_of(Angle t, float x) {
+  float s = sin_poly(t.r), c = cos_poly(t.r);
+  float y = with_sign_of((t.quadrant & 1u) != 0 ? c : s, (t.quadrant >> 1) & 1u);
+  return with_sign_of(y, std::bit_cast<uint32_t>(x) >> 31);
 }
-TS_MATH_FN float cos(float x) {
-  detail::Angle t = detail::reduce_angle(x);
-  float s = detail::sin_poly(t.r), c = detail::cos_poly(t.r);
+TS_MATH_FN float cos_of(Angle t) {
+  float s = sin_poly(t.r), c = cos_poly(t.r);
   float y = (t.quadrant & 1u) != 0 ? s : c;
-  return detail::finite_or_nan(x, detail::with_sign_of(y, ((t.quadrant + 1u) >> 1) & 1u));
+  return with_sign_of(y, ((t.quadrant + 1u) >> 1) & 1u);
 }
-TS_MATH_FN float tan(float x) {
-  detail::Angle t = detail::reduce_angle(x);
-  float s = detail::sin_poly(t.r), c = detail::cos_poly(t.r);
+TS_MATH_FN float tan_of(Angle t, float x) {
+  float s = sin_poly(t.r), c = cos_poly(t.r);
   bool odd = (t.quadrant & 1u) != 0;
   float y = (odd ? c : s) / (odd ? s : c);
-  y = detail::with_sign_of(y, (t.quadrant & 1u) ^ (std::bit_cast<uint32_t>(x) >> 31));
-  return detail::finite_or_nan(x, y);
+  return with_sign_of(y, (t.quadrant & 1u) ^ (std::bit_cast<uint32_t>(x) >> 31));
 }
+}  // namespace detail
+TS_MATH_FN float sin(float x) { return detail::sin_of(detail::any_angle(x), x); }
+TS_MATH_FN float cos(float x) { return detail::cos_of(detail::any_angle(x)); }
+TS_MATH_FN float tan(float x) { return detail::tan_of(detail::any_angle(x), x); }
 
+namespace detail {
+// 2^t in double, to more digits than float has.
+TS_MATH_FN double exp2_to_float(double t) {
+  t = t > 300.0 ? 300.0 : t;
+  t = t < -300.0 ? -300.0 : t;
+  double n = t + 6755399441055744.0;
+  uint64_t power = (std::bit_cast<uint64_t>(n) - 0x4338000000000000u + 1023u) << 52;
+  double r = t - (n - 6755399441055744.0), r2 = r * r;
+  double p =
+      (0.240226509223351793 * r + 0.693147180553717089) +
+      ((0.00961805667059936867 * r + 0.0555041092874841918) * r2 +
+       ((0.000154614473189492973 * r + 0.00133334545500945913) + 0.0000153100818762439144 * r2) *
+           (r2 * r2));
+  return (p * r + 1.0) * std::bit_cast<double>(power);
+}
+}  // namespace detail
 // In double, of which float needs half the digits.
 TS_MATH_FN float pow(float x, float y) {
   double a = static_cast<double>(abs(x)), e = static_cast<double>(y);
@@ -537,37 +566,23 @@ TS_MATH_FN float pow(float x, float y) {
   log = a == 0.0 ? -kInf : log;
   log = a == kInf ? kInf : log;
   double t = e * log;
-  t = t > 300.0 ? 300.0 : t;
-  t = t < -300.0 ? -300.0 : t;
-  double n = t + 6755399441055744.0;
-  uint64_t power = (std::bit_cast<uint64_t>(n) - 0x4338000000000000u + 1023u) << 52;
-  double r = t - (n - 6755399441055744.0), r2 = r * r;
-  double p =
-      (0.240226509223351793 * r + 0.693147180553717089) +
-      ((0.00961805667059936867 * r + 0.0555041092874841918) * r2 +
-       ((0.000154614473189492973 * r + 0.00133334545500945913) + 0.0000153100818762439144 * r2) *
-           (r2 * r2));
-  float v = static_cast<float>((p * r + 1.0) * std::bit_cast<double>(power));
-  v = t != t || x != x ? std::numeric_limits<float>::quiet_NaN() : v;
-  // Floats of 2^24 and more are even integers; below, the conversion is exact.
-  float m = abs(y) < 16777216.0f ? y : 0.0f;
-  int32_t i = static_cast<int32_t>(m);
-  bool integer = static_cast<float>(i) == m, odd = integer && (i & 1) != 0;
-  bool negative = (std::bit_cast<uint32_t>(x) >> 31) != 0;
-  v = detail::with_sign_of(v, negative && odd ? 1u : 0u);
-  v = negative && !integer && a != 0.0 && a != kInf ? std::numeric_limits<float>::quiet_NaN() : v;
-  bool one =
-      y == 0.0f || x == 1.0f || (a == 1.0 && abs(y) == std::numeric_limits<float>::infinity());
-  return one ? 1.0f : v;
+  double v = detail::exp2_to_float(t);
+  v = (t != t) | (x != x) ? std::numeric_limits<double>::quiet_NaN() : v;
+  // Adding 2^52 rounds to an integer; floats of that size are even ones.
+  double size = abs(e), half = 0.5 * size;
+  bool integer = (size + 4503599627370496.0) - 4503599627370496.0 == size;
+  bool even = (half + 4503599627370496.0) - 4503599627370496.0 == half;
+  double base = static_cast<double>(x), with_sign = copysign(v, base);
+  v = integer & !even ? with_sign : v;
+  v = (base < 0.0) & !integer & (a != kInf) ? std::numeric_limits<double>::quiet_NaN() : v;
+  bool one = (e == 0.0) | (base == 1.0) | ((a == 1.0) & (size == kInf));
+  return static_cast<float>(one ? 1.0 : v);
 }
 
 // One element at a time through libm.
 #define TS_MATH_LIBM1(name)                               \
   TS_MATH_FN float name(float x) { return std::name(x); } \
   TS_MATH_FN double name(double x) { return std::name(x); }
-#define TS_MATH_LIBM2(name)                                           \
-  TS_MATH_FN float name(float x, float y) { return std::name(x, y); } \
-  TS_MATH_FN double name(double x, double y) { return std::name(x, y); }
 #define TS_MATH_LIBM_DOUBLE(name) \
   TS_MATH_FN double name(double x) { return std::name(x); }
 TS_MATH_LIBM_DOUBLE(sin)
@@ -586,16 +601,16 @@ TS_MATH_LIBM_DOUBLE(expm1)
 TS_MATH_LIBM_DOUBLE(log2)
 TS_MATH_LIBM_DOUBLE(log10)
 TS_MATH_LIBM_DOUBLE(log1p)
-TS_MATH_LIBM1(erfc)
-TS_MATH_LIBM1(lgamma)
+TS_MATH_LIBM_DOUBLE(erfc)
+TS_MATH_LIBM_DOUBLE(lgamma)
 TS_MATH_LIBM1(cbrt)
 TS_MATH_FN double pow(double x, double y) { return std::pow(x, y); }
-TS_MATH_LIBM2(fmod)
-TS_MATH_LIBM2(atan2)
-TS_MATH_LIBM2(hypot)
+TS_MATH_FN double atan2(double y, double x) { return std::atan2(y, x); }
+TS_MATH_FN double hypot(double x, double y) { return std::hypot(x, y); }
+TS_MATH_FN float fmod(float x, float y) { return std::fmod(x, y); }
+TS_MATH_FN double fmod(double x, double y) { return std::fmod(x, y); }
 #undef TS_MATH_LIBM_DOUBLE
 #undef TS_MATH_LIBM1
-#undef TS_MATH_LIBM2
 
 // By repeated squaring, wrapping; PyTorch's convention for negative exponents of integers.
 TS_MATH_FN int64_t pow(int64_t x, int64_t y) {

@@ -47,7 +47,8 @@ void rest_backward(Backward& b, TensorBase (*quotient)(const TensorBase&, const 
 
 }  // namespace
 
-TS_BODY(div_floor, "tt", 't', 0, (TS_NUMBERS), return div_floor(a, b);)
+TS_BODY_NEAR(div_floor, "tt", 't', 0, (TS_NUMBERS), is_near_quotient(a, b), div_floor_near(a, b),
+             return div_floor(a, b);)
 TS_OP({
     .schema = "_div_floor(Tensor self, Tensor|Scalar other) -> Tensor",
     .kind = Kind::kPointwise,
@@ -93,7 +94,8 @@ TS_OP({
     .samples = {{"7.03, T(3, 4)"}},
 });
 
-TS_BODY(remainder, "tt", 't', 0, (TS_NUMBERS), return modulo(a, b);)
+TS_BODY_NEAR(remainder, "tt", 't', 0, (TS_NUMBERS), is_near_quotient(a, b), modulo_near(a, b),
+             return modulo(a, b);)
 TS_OP({
     .schema = "remainder(Tensor self, Tensor|Scalar other) -> Tensor",
     .doc = "What division rounded down leaves: it has the sign of other, as Python's % has.",
@@ -123,7 +125,8 @@ TS_OP({
     .samples = {{"7.03125, T(3, 4)"}},
 });
 
-TS_BODY(fmod, "tt", 't', 0, (TS_NUMBERS), return fmod(a, b);)
+TS_BODY_NEAR(fmod, "tt", 't', 0, (TS_NUMBERS), is_near_quotient(a, b), fmod_near(a, b),
+             return fmod(a, b);)
 TS_OP({
     .schema = "fmod(Tensor self, Tensor|Scalar other) -> Tensor",
     .doc = "What division rounded towards zero leaves: it has the sign of self, as C's fmod has.",

@@ -7,7 +7,8 @@
 
 namespace tessera {
 
-TS_BODY(i0_special, "t", 't', 0, (TS_FLOATS), return T(special::i0(double(a)));)
+TS_BODY_NEAR(i0_special, "t", 't', 0, (TS_FLOATS), is_near_always(), i0(a),
+             return T(special::i0(double(a)));)
 TS_OP({
     .schema = "i0(Tensor self) -> Tensor",
     .also = "special.i0",
@@ -164,7 +165,8 @@ TS_OP({
     .samples = {{"P(3, 4)"}},
 });
 
-TS_BODY(modified_bessel_i0_special, "t", 't', 0, (TS_FLOATS), return T(special::i0(double(a)));)
+TS_BODY_NEAR(modified_bessel_i0_special, "t", 't', 0, (TS_FLOATS), is_near_always(), i0(a),
+             return T(special::i0(double(a)));)
 TS_OP({
     .schema = "special.modified_bessel_i0(Tensor self) -> Tensor",
     .doc = "i0 under its longer name.",

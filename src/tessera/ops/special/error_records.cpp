@@ -8,7 +8,8 @@
 
 namespace tessera {
 
-TS_BODY(erfinv_special, "t", 't', 0, (TS_FLOATS), return T(special::erfinv(double(a)));)
+TS_BODY_NEAR(erfinv_special, "t", 't', 0, (TS_FLOATS), is_near_always(), erfinv(a),
+             return T(special::erfinv(double(a)));)
 TS_OP({
     .schema = "erfinv(Tensor self) -> Tensor",
     .also = "special.erfinv",

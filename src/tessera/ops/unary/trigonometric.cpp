@@ -4,7 +4,8 @@
 
 namespace tessera {
 
-TS_BODY(sin, "t", 't', 0, (TS_FLOATS, TS_COMPLEX), return sin(a);)
+TS_BODY_NEAR(sin, "t", 't', 0, (TS_FLOATS, TS_COMPLEX), is_near_angle(a), sin_near(a),
+             return sin(a);)
 TS_OP({
     .schema = "sin(Tensor self) -> Tensor",
     .doc = "The sine of each element, in radians.",
@@ -18,7 +19,8 @@ TS_OP({
     .samples = {{"T(3, 4)"}, {"T()"}},
 });
 
-TS_BODY(cos, "t", 't', 0, (TS_FLOATS, TS_COMPLEX), return cos(a);)
+TS_BODY_NEAR(cos, "t", 't', 0, (TS_FLOATS, TS_COMPLEX), is_near_angle(a), cos_near(a),
+             return cos(a);)
 TS_OP({
     .schema = "cos(Tensor self) -> Tensor",
     .doc = "The cosine of each element, in radians.",
@@ -32,7 +34,8 @@ TS_OP({
     .samples = {{"T(3, 4)"}, {"T()"}},
 });
 
-TS_BODY(tan, "t", 't', 0, (TS_FLOATS, TS_COMPLEX), return tan(a);)
+TS_BODY_NEAR(tan, "t", 't', 0, (TS_FLOATS, TS_COMPLEX), is_near_angle(a), tan_near(a),
+             return tan(a);)
 TS_OP({
     .schema = "tan(Tensor self) -> Tensor",
     .doc = "The tangent of each element, in radians.",

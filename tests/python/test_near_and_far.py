@@ -1,0 +1,85 @@
+"""Functions of float that the CPU computes a short way where a whole tile may go it: an element's
+bits are its own, whatever its neighbours are, and they are right."""
+
+import math
+import random
+import struct
+
+import pytest
+
+import tessera as torch
+
+ONE = ["sin", "cos", "tan", "erfc", "erfinv", "i0", "lgamma"]
+TWO = ["fmod", "remainder", "floor_divide", "atan2", "hypot", "pow"]
+
+
+def numbers(count, seed):
+    """Of all sizes, from the smallest up to the largest, and what is not finite."""
+    of = random.Random(seed)
+    values = [struct.unpack("f", struct.pack("I", of.getrandbits(32)))[0] for _ in range(count)]
+    return values + [0.0, -0.0, 1.0, 2.0, math.inf, -math.inf, math.nan, 1e-45, 1048576.0, 3.4e38]
+
+
+def bits(tensor):
+    nan = 0x7FC00000
+    words = tensor.view(torch.int32).tolist()
+    return [nan if math.isnan(x) else w for x, w in zip(tensor.tolist(), words)]
+
+
+@pytest.mark.parametrize("name", ONE + TWO)
+def test_an_elements_bits_do_not_depend_on_its_neighbours(name):
+    of = getattr(torch, name)
+    count = 1 if name in ONE else 2
+    near = random.Random(7)
+    columns = [
+        torch.tensor(numbers(600, 3 + k) + [near.uniform(0.1, 0.9) for _ in range(600)])
+        for k in range(count)
+    ]
+    together = bits(of(*columns))
+    alone = []
+    for i in range(len(together)):
+        alone += bits(of(*(c[i : i + 1].clone() for c in columns)))
+    assert together == alone
+
+
+def test_remainders_are_exact_for_every_quotient():
+    a, b = numbers(20000, 1), numbers(20000, 2)
+    b = [y if k % 2 else x * (0.001 + k / 30000) for k, (x, y) in enumerate(zip(a, b))]
+    pairs = [(x, y) for x, y in zip(a, b) if math.isfinite(x) and y != 0 and not math.isnan(y)]
+    x, y = torch.tensor([p[0] for p in pairs]), torch.tensor([p[1] for p in pairs])
+    keep = (y != 0) & torch.isfinite(x)
+    x, y = x[keep], y[keep]
+    got = torch.fmod(x, y).tolist()
+    want = [math.fmod(p, q) for p, q in zip(x.tolist(), y.tolist())]
+    assert [struct.pack("d", v) for v in got] == [struct.pack("d", v) for v in want]
+
+
+@pytest.mark.parametrize("name", ["erfc", "lgamma", "erfinv", "i0", "sin", "cos", "tan"])
+def test_float_is_doubles_rounded_but_for_a_few_places(name):
+    of = random.Random(5)
+    last = {"erfinv": 1.0, "i0": 91.0, "erfc": 9.0}.get(name, 50.0)
+    x = torch.tensor([of.uniform(-last, last) for _ in range(5000)] + [last / 2, -0.0, 1e-30])
+    x = torch.cat([x, x * 1e-3, x * 1e-20])
+    got, want = getattr(torch, name)(x), getattr(torch, name)(x.double())
+    off = (got.double() - want).abs()
+    # A unit in the last place of float, and what float has left where it is smallest.
+    assert bool((off <= want.abs() * (6 * 2.0**-24) + 1e-44)[torch.isfinite(want)].all())
+    assert torch.equal(torch.isinf(want), torch.isinf(got))
+
+
+def test_where_results_are_exact():
+    inf = math.inf
+    assert torch.lgamma(torch.tensor([1.0, 2.0, 0.0, -0.0, -3.0, inf, -inf])).tolist() == [
+        0.0, 0.0, inf, inf, inf, inf, inf,
+    ]  # fmt: skip
+    assert torch.i0(torch.tensor([0.0, -0.0, inf, -inf])).tolist() == [1.0, 1.0, inf, inf]
+    assert torch.erfinv(torch.tensor([1.0, -1.0, 0.0])).tolist() == [inf, -inf, 0.0]
+    assert torch.isnan(torch.erfinv(torch.tensor([1.5, -1.5, math.nan]))).all()
+    assert torch.erfc(torch.tensor([inf, -inf, 0.0])).tolist() == [0.0, 2.0, 1.0]
+    assert torch.hypot(torch.tensor([inf]), torch.tensor([math.nan])).tolist() == [inf]
+    zeros = torch.tensor([0.0, 0.0, -0.0, -0.0])
+    sides = torch.tensor([0.0, -0.0, 0.0, -0.0])
+    want = [math.atan2(y, x) for y, x in zip(zeros.tolist(), sides.tolist())]
+    got = torch.atan2(zeros, sides).tolist()
+    assert [math.copysign(1, v) for v in got] == [math.copysign(1, v) for v in want]
+    assert got == pytest.approx(want)
