@@ -26,4 +26,15 @@ enum class ConvKind : int { kForward, kBackwardInput, kBackwardWeight };
 bool conv_by_onednn(ConvKind kind, const ConvShape& s, const float* input, const float* weight,
                     const float* bias, const float* output, float* result) noexcept;
 
+// Every group has one input channel: kernel_conv_depthwise.cpp has loops for that, of float and
+// double.
+bool is_depthwise(const ConvShape& s);
+template <class T>
+Status depthwise_forward(const ConvShape& s, const T* input, const T* weight, const T* bias,
+                         T* out);
+template <class T>
+Status depthwise_backward_input(const ConvShape& s, const T* grad, const T* weight, T* result);
+template <class T>
+Status depthwise_backward_weight(const ConvShape& s, const T* grad, const T* input, T* result);
+
 }  // namespace tessera::cpu

@@ -275,6 +275,9 @@ Status conv_forward(const KernelArgs& a) {
   return with_conv_type(a.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     const T* bias = a.num_inputs > 2 ? data_of<T>(a.inputs[2]) : nullptr;
     T* out = static_cast<T*>(a.outputs[0].data);
+    if constexpr (std::is_floating_point_v<T>)
+      if (is_depthwise(s))
+        return depthwise_forward<T>(s, data_of<T>(a.inputs[0]), data_of<T>(a.inputs[1]), bias, out);
     if constexpr (std::is_same_v<T, float>)
       if (conv_by_onednn(ConvKind::kForward, s, data_of<T>(a.inputs[0]), data_of<T>(a.inputs[1]),
                          bias, nullptr, out))
@@ -288,6 +291,10 @@ Status conv_backward_input(const KernelArgs& a) {
   const ConvShape s = conv_shape(a.outputs[0], a.inputs[0], a.inputs[1], a.ints);
   return with_conv_type(a.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     T* out = static_cast<T*>(a.outputs[0].data);
+    if constexpr (std::is_floating_point_v<T>)
+      if (is_depthwise(s))
+        return depthwise_backward_input<T>(s, data_of<T>(a.inputs[0]), data_of<T>(a.inputs[1]),
+                                           out);
     if constexpr (std::is_same_v<T, float>)
       if (conv_by_onednn(ConvKind::kBackwardInput, s, nullptr, data_of<T>(a.inputs[1]), nullptr,
                          data_of<T>(a.inputs[0]), out))
@@ -301,6 +308,10 @@ Status conv_backward_weight(const KernelArgs& a) {
   const ConvShape s = conv_shape(a.inputs[1], a.inputs[0], a.outputs[0], a.ints);
   return with_conv_type(a.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     T* out = static_cast<T*>(a.outputs[0].data);
+    if constexpr (std::is_floating_point_v<T>)
+      if (is_depthwise(s))
+        return depthwise_backward_weight<T>(s, data_of<T>(a.inputs[0]), data_of<T>(a.inputs[1]),
+                                            out);
     if constexpr (std::is_same_v<T, float>)
       if (conv_by_onednn(ConvKind::kBackwardWeight, s, data_of<T>(a.inputs[1]), nullptr, nullptr,
                          data_of<T>(a.inputs[0]), out))

@@ -42,6 +42,33 @@ void gather(const KernelArgs& a) {
   });
 }
 
+// The same along the innermost dimension: lines of single elements, sums in the same order.
+template <class T>
+void gather_innermost(const KernelArgs& a) {
+  const int64_t lines = a.inputs[0].sizes[0], in = a.inputs[0].sizes[1],
+                out = a.outputs[0].sizes[1];
+  const T* from = static_cast<const T*>(a.inputs[0].data);
+  T* to = static_cast<T*>(a.outputs[0].data);
+  const int64_t* starts = static_cast<const int64_t*>(a.inputs[1].data);
+  const T* weights = static_cast<const T*>(a.inputs[2].data);
+  const int64_t taps = a.inputs[2].sizes[1];
+  const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, taps * out));
+  parallel_for(0, lines, grain, [&](int64_t first, int64_t last) {
+    for (int64_t r = first; r < last; ++r) {
+      const T* line = from + r * in;
+      T* __restrict row = to + r * out;
+      for (int64_t i = 0; i < out; ++i)
+        row[i] = weights[i * taps] * line[std::clamp<int64_t>(starts[i], 0, in - 1)];
+      for (int64_t k = 1; k < taps; ++k)
+        for (int64_t i = 0; i < out; ++i) {
+          const T w = weights[i * taps + k];
+          const T more = row[i] + w * line[std::clamp<int64_t>(starts[i] + k, 0, in - 1)];
+          row[i] = w != T(0) ? more : row[i];
+        }
+    }
+  });
+}
+
 // The other way: each output row belongs to one outer index, whose rows are added in order.
 template <class T>
 void scatter(const KernelArgs& a) {
@@ -72,10 +99,11 @@ void scatter(const KernelArgs& a) {
 }
 
 Status resample(const KernelArgs& a) {
+  const bool innermost = a.outputs[0].sizes[2] == 1;
   if (a.outputs[0].dtype == DType::kFloat64)
-    gather<double>(a);
+    innermost ? gather_innermost<double>(a) : gather<double>(a);
   else
-    gather<float>(a);
+    innermost ? gather_innermost<float>(a) : gather<float>(a);
   return {};
 }
 Status resample_backward(const KernelArgs& a) {
