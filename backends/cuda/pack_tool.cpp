@@ -146,6 +146,9 @@ int main(int argc, char** argv) {
   std::unique_ptr<PackFile> before = PackFile::open(out);
   if (before && before->toolkit() == toolkit) take(before.get(), &work, &items);
   const size_t kept = items.size(), fresh = work.size();
+  // The longest first, so that no core is left with one of them at the end.
+  std::stable_sort(work.begin(), work.end(),
+                   [](const Work& a, const Work& b) { return a.text.size() > b.text.size(); });
   const auto begin = std::chrono::steady_clock::now();
   if (fresh > 0)
     for (const std::string& part : compile_all(work, jobs, toolkit, archs, out)) {

@@ -101,3 +101,20 @@ def test_doctor_tells(packed):
     assert f"{count} kernels for sm_90, CUDA 13.9" in said  # the emulated compiler's version
     said = run(folder, *doctor, TESSERA_KERNEL_PACK=str(folder / "no.pack"))
     assert "kernel pack:     none at" in said
+
+
+def test_the_tour_meets_named_kernels(tool, tmp_path):
+    """What ./dev pack runs: a part of it, whose stations must not have gone stale."""
+    folder = Path(__file__).resolve().parents[2] / "tools" / "pack"
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    wanted = ("entropy", "making", "indexing", "joining", "transformers", "autoencoders", "looks")
+    run(
+        tmp_path,
+        *(sys.executable, folder / "tour.py", "usual", *wanted),
+        TESSERA_EMULATOR="1x128GiB,idle,nopoison",
+        TESSERA_KEEP_KERNELS=str(texts),
+    )
+    kinds = {file.name.split(".")[0] for file in texts.iterdir()}
+    for kind in ("rows_entropy", "random", "index_move", "cat_dense", "row_norm", "reduce"):
+        assert kind in kinds

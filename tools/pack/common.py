@@ -16,23 +16,27 @@ WIDTHS = (
 )  # fmt: skip
 FEW_WIDTHS = (2, 3, 4, 7, 8, 10, 16, 32, 64, 100, 128, 256, 512, 768, 1000, 1024, 4096, 50257)
 
-_stations = {False: {}, True: {}}
+_stations = {"usual": {}, "values": {}, "records": {}}
 
 
-def station(function):
-    """One part of the tour; each runs by itself, so that one that fails keeps no other away."""
-    _stations[False][function.__name__] = function
-    return function
+def _adds_to(part):
+    def add(function):
+        _stations[part][function.__name__] = function
+        return function
+
+    return add
 
 
-def station_with_values(function):
-    """One whose kernels depend on the values of others: it needs a GPU that computes."""
-    _stations[True][function.__name__] = function
-    return function
+# One stop of the tour; each runs by itself, so that one that fails keeps no other away.
+station = _adds_to("usual")
+# One whose kernels depend on the values of others: it needs a GPU that computes.
+station_with_values = _adds_to("values")
+# One that meets every operator: of its texts only those of named kernels are wanted.
+station_of_records = _adds_to("records")
 
 
-def stations(values):
-    return _stations[values]
+def stations(part):
+    return _stations[part]
 
 
 def look(*values):

@@ -39,3 +39,13 @@ def numbers():
         look(torch.normal(x, x), torch.multinomial(x, 3), torch.bernoulli(x), torch.poisson(x))
         look(x.quantile(0.5) if dtype == torch.float32 else x, x.median(), x.mode()[0])
         look(torch.histc(x.float(), 10), x[x > 0].mean(), x.isnan().any())
+
+
+@station_with_values
+def sequences():
+    for dtype in (torch.float32, torch.float64):
+        chances = torch.zeros(12, 2, 5, device=DEVICE, dtype=dtype).log_softmax(-1).requires_grad_()
+        target, lengths = number(2, 4) + 1, torch.tensor([12, 10])
+        for zero in (False, True):
+            loss = F.ctc_loss(chances, target, lengths, torch.tensor([4, 3]), zero_infinity=zero)
+            loss.backward()

@@ -57,7 +57,9 @@ def entropy():
         back(F.cross_entropy(x, target, weight=weight), x)
         back(F.cross_entropy(x, target, label_smoothing=0.1), x)
         back(F.cross_entropy(x, torch.empty_like(x)), x)
+        wide = tensor(64, 1000, dtype=dtype, grad=True)
         for reduction in ("mean", "sum", "none"):
+            back(F.nll_loss(wide, target, reduction=reduction), wide)
             back(F.nll_loss(x, target, reduction=reduction), x)
             back(F.nll_loss(x, target, weight=weight, reduction=reduction), x)
             planes = tensor(4, 21, 32, 32, dtype=dtype, grad=True)
@@ -95,7 +97,8 @@ def batch_norms():
             kept = torch.float32 if mixed else dtype
             for shape in ((32, 8, 16, 16), (32, 64, 32, 32), (8, 64, 56, 56), (8, 512, 7, 7),
                           (16, 16, 28, 28), (64, 6, 5, 5), (4, 8, 8, 8, 8), (8, 16, 100), (32, 64),
-                          (32, 30), (128, 512), (2, 3, 224, 224)):  # fmt: skip
+                          (32, 30), (128, 512), (2, 3, 224, 224), (64, 512, 7, 7),
+                          (256, 16, 7, 7), (128, 6, 13, 13)):  # fmt: skip
                 for last in (False, True):
                     if last and len(shape) != 4:
                         continue
@@ -120,11 +123,15 @@ def reductions():
                 look(x.sum(-1), x.mean(-1))
                 if n in FEW_WIDTHS:
                     look(x.amax(-1))
+                    look(x.var(-1), x.std(0))
                 if r > 1:
                     look(x.sum(0))
                     if n in FEW_WIDTHS:
                         look(x.mean(0))
             look(tensor(n, dtype=dtype).sum(), tensor(n, dtype=dtype).mean())
+            if n <= 1024:
+                mask = tensor(64, n, dtype=BOOL)
+                look(mask.any(-1), mask.all(-1), mask.sum(-1))
         for shape in ((4, 3, 32, 32), (32, 64, 16, 16), (8, 256, 14, 14), (16, 5, 7, 7),
                       (8, 128, 768), (4, 12, 64, 64), (2, 3, 5), (32, 8, 16, 16)):  # fmt: skip
             x = tensor(*shape, dtype=dtype)
@@ -235,6 +242,7 @@ def indexing():
                       (1000,), (7, 5)):  # fmt: skip
             x = tensor(*shape, dtype=dtype, grad=real)
             i = number(20)
+            look(x[number(1)], x[number(1, 1)])
             for dim in range(min(2, len(shape))):
                 y = x.index_select(dim, i)
                 back(y, x) if real else look(y)
@@ -253,7 +261,8 @@ def indexing():
                 z = tensor(*shape, dtype=dtype)
                 look(z.scatter(-1, g, torch.empty_like(g, dtype=dtype)), z.scatter(-1, g, 1))
                 if dtype != BOOL:
-                    look(z.scatter_add(-1, g, torch.empty_like(g, dtype=dtype)))
+                    values = torch.empty_like(g, dtype=dtype)
+                    look(z.scatter_add(-1, g, values), z.scatter_reduce(-1, g, values, "amax"))
                 z[i, number(20)] = 0
                 look(z)
             z = tensor(*shape, dtype=dtype)
@@ -268,7 +277,13 @@ def indexing():
     for dtype in FLOATS:
         for width in (8, 10, 32, 64, 100, 128, 256, 300, 384, 512, 768, 1024, 4096):
             table = tensor(1000, width, dtype=dtype, grad=True)
-            for index in (number(32), number(4, 128), number(16, 1024), number(4, 128, dtype=INT)):
+            for index in (
+                number(1),
+                number(32),
+                number(4, 128),
+                number(16, 1024),
+                number(4, 128, dtype=INT),
+            ):
                 back(F.embedding(index, table), table)
                 back(F.embedding(index, table, padding_idx=0), table)
             back(F.embedding_bag(number(32, 5), table), table)

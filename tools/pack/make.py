@@ -18,11 +18,19 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 # Deferral makes groups and gives kernels company, of which there is no end: those texts are left
-# out, except what single operators are made of. What runs one by one is run so too.
+# out. Run one by one, a group is a single operator.
+ONE_BY_ONE = {"TESSERA_FUSE": "0", "TESSERA_INTERPRET": "0"}
+DEFERRED = {"TESSERA_FUSE": "1", "TESSERA_INTERPRET": "0"}
+INTERPRETED = {"TESSERA_FUSE": "1", "TESSERA_INTERPRET": "always"}
+IDLE, COMPUTES = "1x128GiB,idle,nopoison", "1x4GiB"
+# The tour's part, how, on what, and whether the texts of groups are kept.
 PASSES = (
-    ("one by one", {"TESSERA_FUSE": "0"}, True),
-    ("deferred", {"TESSERA_FUSE": "1", "TESSERA_INTERPRET": "0"}, False),
-    ("interpreted", {"TESSERA_FUSE": "1", "TESSERA_INTERPRET": "always"}, False),
+    ("usual", ONE_BY_ONE, IDLE, True),
+    ("values", ONE_BY_ONE, COMPUTES, True),
+    ("usual", DEFERRED, IDLE, False),
+    ("usual", INTERPRETED, IDLE, False),
+    ("values", INTERPRETED, COMPUTES, False),
+    ("records", ONE_BY_ONE, IDLE, False),
 )
 
 
@@ -50,18 +58,17 @@ def gather(build, texts):
     """Leaves the texts of all passes in `texts`; false where a station failed."""
     good = True
     began = time.monotonic()
-    for name, variables, groups in PASSES:
-        for emulator in ("1x128GiB,idle,nopoison", "1x4GiB"):
-            with tempfile.TemporaryDirectory() as folder:
-                env = environment(build, folder, emulator, **variables)
-                words = [sys.executable, HERE / "tour.py"]
-                run = subprocess.run(words, env=env, stdout=subprocess.DEVNULL)
-                if run.returncode:
-                    print(f"the tour ({name}) failed in part", flush=True)
-                    good = False
-                for file in Path(folder).glob("*.cu"):
-                    if groups or named(file):
-                        shutil.move(file, texts / file.name)
+    for part, variables, emulator, groups in PASSES:
+        with tempfile.TemporaryDirectory() as folder:
+            env = environment(build, folder, emulator, **variables)
+            words = [sys.executable, HERE / "tour.py", part]
+            run = subprocess.run(words, env=env, stdout=subprocess.DEVNULL)
+            if run.returncode:
+                print(f"the tour ({part}, {variables}) failed in part", flush=True)
+                good = False
+            for file in Path(folder).glob("*.cu"):
+                if groups or named(file):
+                    shutil.move(file, texts / file.name)
     count = sum(1 for _ in texts.glob("*.cu"))
     print(f"{count} texts in {time.monotonic() - began:.1f} s", flush=True)
     return good

@@ -1,12 +1,12 @@
 """Runs what training programs use on the emulated GPU, so that the texts of its kernels are kept.
 
-    TESSERA_EMULATOR=idle,nopoison,1x128GiB TESSERA_KEEP_KERNELS=FOLDER python tour.py [STATION...]
+    TESSERA_EMULATOR=idle,nopoison,1x128GiB TESSERA_KEEP_KERNELS=FOLDER python tour.py usual
+    TESSERA_EMULATOR=1x4GiB TESSERA_KEEP_KERNELS=FOLDER python tour.py values
 
-Nothing is computed then, and where TESSERA_EMULATOR is not idle other stations are visited: those
-that need values. tools/pack/make.py runs both and has a pack made of the texts.
+The first word names a part of the tour (usual, values, records), the others single stations of it.
+Only `values` needs an emulated GPU that computes. tools/pack/make.py runs them all.
 """
 
-import os
 import sys
 import time
 import traceback
@@ -15,6 +15,7 @@ import warnings
 import counted  # noqa: F401
 import kernels  # noqa: F401
 import programs  # noqa: F401
+import records  # noqa: F401
 from common import stations
 
 import tessera as torch
@@ -23,10 +24,9 @@ import tessera as torch
 def main():
     warnings.simplefilter("ignore")
     failed = []
-    for name, visit in stations(
-        values="idle" not in os.environ.get("TESSERA_EMULATOR", "")
-    ).items():
-        if sys.argv[1:] and name not in sys.argv[1:]:
+    part, *wanted = sys.argv[1:] or ["usual"]
+    for name, visit in stations(part).items():
+        if wanted and name not in wanted:
             continue
         began = time.monotonic()
         try:
