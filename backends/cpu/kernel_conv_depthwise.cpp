@@ -16,31 +16,42 @@ namespace {
 
 constexpr int64_t kLanes = 16;  // of a dot product: the same sums on every instruction set
 
-// out[i] = first + the sum of w[t] * x[offsets[t] + i * stride], in the order of the taps.
-template <class T, int kTaps, int kStride>
-TS_INLINE void sum_row(const T* x, const int64_t* offsets, const T* w, int64_t stride_, T first,
-                       T* __restrict out, int64_t n) {
+// out[i] = (first, or what is there) + the sum of w[t] * x[offsets[t] + i * stride], in the order
+// of the taps.
+template <class T, int kTaps, int kStride, bool kFirst>
+TS_INLINE void sum_taps(const T* x, const int64_t* offsets, const T* w, int64_t stride_, T first,
+                        T* __restrict out, int64_t n) {
   const int64_t stride = kStride ? kStride : stride_;
   const T* at[kTaps];
-  for (int t = 0; t < kTaps; ++t) at[t] = x + offsets[t];
+  T by[kTaps];
+  for (int t = 0; t < kTaps; ++t) {
+    at[t] = x + offsets[t];
+    by[t] = w[t];
+  }
   for (int64_t i = 0; i < n; ++i) {
-    T sum = first;
+    T sum = kFirst ? first : out[i];
 #pragma GCC unroll 16
-    for (int t = 0; t < kTaps; ++t) sum += w[t] * at[t][i * stride];
+    for (int t = 0; t < kTaps; ++t) sum += by[t] * at[t][i * stride];
     out[i] = sum;
   }
 }
 template <class T, int kStride>
-TS_INLINE void any_row(const T* x, const int64_t* offsets, const T* w, int64_t taps,
-                       int64_t stride_, T first, T* __restrict out, int64_t n) {
-  const int64_t stride = kStride ? kStride : stride_;
-  if (taps == 9) return sum_row<T, 9, kStride>(x, offsets, w, stride, first, out, n);
-  if (taps == 3) return sum_row<T, 3, kStride>(x, offsets, w, stride, first, out, n);
-  std::fill_n(out, n, first);
-  for (int64_t t = 0; t < taps; ++t) {
-    const T* from = x + offsets[t];
-    for (int64_t i = 0; i < n; ++i) out[i] += w[t] * from[i * stride];
+TS_INLINE void sum_row(const T* x, const int64_t* offsets, const T* w, int64_t taps, int64_t stride,
+                       T first, T* __restrict out, int64_t n) {
+  if (taps == 9) return sum_taps<T, 9, kStride, true>(x, offsets, w, stride, first, out, n);
+  int64_t t = 0;
+  if (taps >= 5) {
+    sum_taps<T, 5, kStride, true>(x, offsets, w, stride, first, out, n);
+    t = 5;
+  } else {
+    std::fill_n(out, n, first);
   }
+  for (; t + 8 <= taps; t += 8)
+    sum_taps<T, 8, kStride, false>(x, offsets + t, w + t, stride, first, out, n);
+  for (; t + 3 <= taps; t += 3)
+    sum_taps<T, 3, kStride, false>(x, offsets + t, w + t, stride, first, out, n);
+  for (; t < taps; ++t)
+    sum_taps<T, 1, kStride, false>(x, offsets + t, w + t, stride, first, out, n);
 }
 // x[offsets[t] + i * stride] += w[t] * y[i]
 template <class T, int kStride>
@@ -76,9 +87,9 @@ struct Loops {
   template <class T>                                                                               \
   target void sum_##isa(const T* x, const int64_t* offsets, const T* w, int64_t taps,              \
                         int64_t stride, T first, T* out, int64_t n) {                              \
-    if (stride == 1) return any_row<T, 1>(x, offsets, w, taps, stride, first, out, n);             \
-    if (stride == 2) return any_row<T, 2>(x, offsets, w, taps, stride, first, out, n);             \
-    any_row<T, 0>(x, offsets, w, taps, stride, first, out, n);                                     \
+    if (stride == 1) return sum_row<T, 1>(x, offsets, w, taps, stride, first, out, n);             \
+    if (stride == 2) return sum_row<T, 2>(x, offsets, w, taps, stride, first, out, n);             \
+    sum_row<T, 0>(x, offsets, w, taps, stride, first, out, n);                                     \
   }                                                                                                \
   template <class T>                                                                               \
   target void spread_##isa(T* x, const int64_t* offsets, const T* w, int64_t taps, int64_t stride, \

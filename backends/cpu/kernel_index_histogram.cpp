@@ -138,6 +138,39 @@ Status histogram(const KernelArgs& args) {
   }
 }
 
+// How often each number occurs; inputs: dense int64 numbers that are places of the output.
+Status bincount(const KernelArgs& args) {
+  const int64_t n = args.inputs[0].numel, cells = args.outputs[0].numel;
+  const int64_t* x = static_cast<const int64_t*>(args.inputs[0].data);
+  int64_t* out = static_cast<int64_t*>(args.outputs[0].data);
+  std::fill_n(out, cells, int64_t{0});
+  // Neighbours are often equal: counting into several tables in turn, none waits for the last.
+  constexpr int64_t kTables = 4;
+  if (n < (1 << 15) || cells * kTables > n / num_threads()) {
+    for (int64_t i = 0; i < n; ++i) ++out[x[i]];
+    return {};
+  }
+  OutOfScratch failure;
+  std::mutex mutex;
+  const int64_t pieces = num_threads();
+  parallel_for(0, pieces, 1, [&](int64_t first, int64_t last) {
+    Scratch own(static_cast<size_t>(cells * kTables) * sizeof(int64_t), failure);
+    if (!own.get()) return;
+    int64_t* counts = static_cast<int64_t*>(own.get());
+    std::fill_n(counts, cells * kTables, int64_t{0});
+    int64_t i = n * first / pieces;
+    const int64_t end = n * last / pieces;
+    for (; i + kTables <= end; i += kTables)
+      for (int64_t t = 0; t < kTables; ++t) ++counts[t * cells + x[i + t]];
+    for (; i < end; ++i) ++counts[x[i]];
+    std::lock_guard lock(mutex);
+    for (int64_t t = 0; t < kTables; ++t)
+      for (int64_t k = 0; k < cells; ++k) out[k] += counts[t * cells + k];
+  });
+  return failure.status("bincount()");
+}
+
 TS_KERNEL("histogram", histogram)
+TS_KERNEL("bincount", bincount)
 
 }  // namespace tessera::cpu

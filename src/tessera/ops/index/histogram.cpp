@@ -42,14 +42,19 @@ TS_OP({
                     : weights.dtype() == DType::kFloat32 ? DType::kFloat32
                                                          : DType::kFloat64;
       int64_t length = c.integer(2);
+      TensorBase wide = self.dtype() == DType::kInt64 ? self : op::_to_dtype(self, DType::kInt64);
       if (self.numel() > 0) {
-        TensorBase wide = self.dtype() == DType::kInt64 ? self : op::_to_dtype(self, DType::kInt64);
         TS_CHECK(host_scalar(op::amin(wide)).to_int() >= 0,
                  "bincount only supports 1-d non-negative integral inputs.");
         length = std::max(length, host_scalar(op::amax(wide)).to_int() + 1);
       }
       TensorBase out = op::zeros({&length, 1}, dtype, self.device());
       if (self.numel() == 0) return out;
+      if (!weights.defined() && has_kernel(self.device(), "bincount")) {
+        const TensorBase in[] = {op::contiguous(wide)};
+        launch("bincount", {&out, 1}, in);
+        return out;
+      }
       TensorBase values =
           weights.defined() ? op::_to_dtype(weights, dtype) : number_like(Scalar(1), out);
       write_along(out, 0, self, values, Combine::kAdd, IndexError::kIndex);
