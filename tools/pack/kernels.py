@@ -1,6 +1,18 @@
 """Named kernels over dtypes, layouts and the lengths at which they change their form."""
 
-from common import DEVICE, FEW_WIDTHS, FLOATS, WIDTHS, back, look, number, station, tensor
+from common import (
+    COLUMNS,
+    DEVICE,
+    FEW_WIDTHS,
+    FLOATS,
+    ODD_WIDTHS,
+    WIDTHS,
+    back,
+    look,
+    number,
+    station,
+    tensor,
+)
 
 import tessera as torch
 from tessera.nn import functional as F
@@ -8,6 +20,14 @@ from tessera.nn import functional as F
 BOOL, INT, LONG, DOUBLE = torch.bool, torch.int32, torch.int64, torch.float64
 # So few rows that they are cut, an ordinary batch, more rows than blocks.
 ROWS = (1, 64, 16384)
+NORMALISED = (
+    *((64, c) for c in COLUMNS),
+    *((16, 16, side, side) for side in (2, 3, 5, 6, 7, 9, 10, 12, 14, 15, 20, 30, 50)),
+    *((8, c, 10, 10) for c in (1, 2, 3, 4, 5, 6, 9, 10, 12, 20, 33, 36, 40, 100)),
+    (32, 8, 16, 16), (32, 64, 32, 32), (8, 64, 56, 56), (8, 512, 7, 7), (16, 16, 28, 28),
+    (64, 6, 5, 5), (4, 8, 8, 8, 8), (8, 16, 100), (32, 64), (32, 30), (128, 512), (2, 3, 224, 224),
+    (64, 512, 7, 7), (256, 16, 7, 7), (128, 6, 13, 13),
+)  # fmt: skip
 SORTED = (
     2, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 200, 256, 500, 512, 1000, 1024, 2000, 2048, 4000,
     4096, 8192, 10000, 32000, 50257, 1 << 20,
@@ -33,6 +53,10 @@ def softmax():
                 for f in (torch.softmax, torch.log_softmax):
                     x = tensor(r, n, dtype=dtype, grad=True)
                     back(f(x, -1), x)
+        for n in ODD_WIDTHS if dtype != DOUBLE else ():
+            for f in (torch.softmax, torch.log_softmax):
+                x = tensor(64, n, dtype=dtype, grad=True)
+                back(f(x, -1), x)
         for f in (torch.softmax, torch.log_softmax):
             for shape in ((64, 10), (8, 21, 32, 32), (4, 1000, 7)):
                 x = tensor(*shape, dtype=dtype, grad=True)
@@ -95,10 +119,7 @@ def batch_norms():
     for dtype in FLOATS:
         for mixed in (False, True) if dtype != torch.float32 else (False,):
             kept = torch.float32 if mixed else dtype
-            for shape in ((32, 8, 16, 16), (32, 64, 32, 32), (8, 64, 56, 56), (8, 512, 7, 7),
-                          (16, 16, 28, 28), (64, 6, 5, 5), (4, 8, 8, 8, 8), (8, 16, 100), (32, 64),
-                          (32, 30), (128, 512), (2, 3, 224, 224), (64, 512, 7, 7),
-                          (256, 16, 7, 7), (128, 6, 13, 13)):  # fmt: skip
+            for shape in NORMALISED:
                 for last in (False, True):
                     if last and len(shape) != 4:
                         continue
@@ -169,6 +190,22 @@ def reductions():
 
 
 @station
+def columns_and_totals():
+    for dtype in FLOATS:
+        for n in COLUMNS:
+            for r in (8, 64, 16384):
+                x = tensor(r, n, dtype=dtype)
+                look(x.sum(0), x.mean(0), x.amax(0), x.var(0))
+        for power in range(8, 25):  # as many parts as there are ways to put them together
+            x = tensor(1 << power, dtype=dtype)
+            look(x.sum(), x.mean(), x.amax(), x.norm(), x.amin(), x.var())
+        for n in ODD_WIDTHS:
+            for r in (1, 64, 16384):
+                x = tensor(r, n, dtype=dtype)
+                look(x.sum(-1), x.mean(-1), x.argmax(-1) if r == 64 else x)
+
+
+@station
 def arguments():
     for dtype in (*FLOATS, LONG):
         for n in FEW_WIDTHS:
@@ -182,7 +219,7 @@ def arguments():
 
 @station
 def scans():
-    for dtype in (torch.float32, torch.bfloat16, DOUBLE, LONG, INT, BOOL):
+    for dtype in (*FLOATS, DOUBLE, LONG, INT, BOOL):
         for n in (
             2,
             5,
@@ -205,7 +242,10 @@ def scans():
         ):
             for r in (1, 64) if n <= 4096 else (1,):
                 look(tensor(r, n, dtype=dtype).cumsum(-1))
-        look(tensor(64, 32, dtype=dtype).cumsum(0), tensor(8, 100, 64, dtype=dtype).cumsum(1))
+        for n in (4, 8, 16, 32, 64, 128, 1000, 10000):
+            for across in (1, 2, 8, 16, 64):
+                look(tensor(n, across, dtype=dtype).cumsum(0))
+        look(tensor(8, 100, 64, dtype=dtype).cumsum(1))
     for n in (10, 100, 1000):
         x = tensor(64, n, grad=True)
         back(x.cumsum(-1), x)

@@ -22,8 +22,11 @@ ROOT = HERE.parents[1]
 ONE_BY_ONE = {"TESSERA_FUSE": "0", "TESSERA_INTERPRET": "0"}
 DEFERRED = {"TESSERA_FUSE": "1", "TESSERA_INTERPRET": "0"}
 INTERPRETED = {"TESSERA_FUSE": "1", "TESSERA_INTERPRET": "always"}
+# Where cuDNN is not installed, these have kernels of our own.
+WITHOUT_CUDNN = {**ONE_BY_ONE, "TESSERA_CUDNN": "0"}
+CONVOLVING = "usual convolutions networks residual_networks autoencoders recurrent_networks"
 IDLE, COMPUTES = "1x128GiB,idle,nopoison", "1x4GiB"
-# The tour's part, how, on what, and whether the texts of groups are kept.
+# The tour's part (and stations of it), how, on what, and whether the texts of groups are kept.
 PASSES = (
     ("usual", ONE_BY_ONE, IDLE, True),
     ("values", ONE_BY_ONE, COMPUTES, True),
@@ -31,6 +34,7 @@ PASSES = (
     ("usual", INTERPRETED, IDLE, False),
     ("values", INTERPRETED, COMPUTES, False),
     ("records", ONE_BY_ONE, IDLE, False),
+    (CONVOLVING, WITHOUT_CUDNN, IDLE, True),
 )
 
 
@@ -61,7 +65,7 @@ def gather(build, texts):
     for part, variables, emulator, groups in PASSES:
         with tempfile.TemporaryDirectory() as folder:
             env = environment(build, folder, emulator, **variables)
-            words = [sys.executable, HERE / "tour.py", part]
+            words = [sys.executable, HERE / "tour.py", *part.split()]
             run = subprocess.run(words, env=env, stdout=subprocess.DEVNULL)
             if run.returncode:
                 print(f"the tour ({part}, {variables}) failed in part", flush=True)
