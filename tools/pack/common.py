@@ -16,8 +16,10 @@ WIDTHS = (
 )  # fmt: skip
 # Rows that no vector fits, in all the ways threads may share one; and so for columns side by side.
 ODD_WIDTHS = (11, 13, 15, 17, 33, 65, 129, 257, 513, 1001, 1025, 2049, 4097)
-COLUMNS = (1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 17, 20, 24, 32, 33, 36, 40, 50, 64, 65, 100, 128, 129,
-           256, 300, 512, 1000)  # fmt: skip
+COLUMNS = (
+    1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 17, 20, 24, 32, 33, 36, 40, 50, 64, 65, 100, 128, 129, 256,
+    300, 512, 1000,
+)  # fmt: skip
 FEW_WIDTHS = (2, 3, 4, 7, 8, 10, 16, 32, 64, 100, 128, 256, 512, 768, 1000, 1024, 4096, 50257)
 
 _stations = {"usual": {}, "values": {}, "records": {}}
