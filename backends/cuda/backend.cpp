@@ -328,7 +328,7 @@ Status run_joined(Exec exec, const JoinedProgram* program) {
   return with(exec.device, [&](Device& d) {
     const CUstream stream = stream_of(d, exec.stream);
     TimedCall timed(d, stream, DeviceActivity::Kind::kKernel, p.kernel);
-    PutOff later(is_small(p) && interprets(d, stream));
+    PutOff later(is_small(p) && compiles_meanwhile() && interprets(d, stream));
     TS_TRY(p.reduce ? run_reduce_on(d, stream, *p.reduce, joins)
                     : find_joined_kernel(p.kernel)->run(d, stream, *p.args, joins));
     return later.missing() ? fail(Code::kUnsupported, "its kernel is being compiled") : ok();
@@ -339,7 +339,7 @@ Status run_reduces(Exec exec, const JoinedProgram* const* programs, int count) {
   return with(exec.device, [&](Device& d) {
     const CUstream stream = stream_of(d, exec.stream);
     TimedCall timed(d, stream, DeviceActivity::Kind::kKernel, "reductions");
-    PutOff later(interprets(d, stream));
+    PutOff later(compiles_meanwhile() && interprets(d, stream));
     TS_TRY(run_reduces_on(d, stream, programs, count));
     return later.missing() ? fail(Code::kUnsupported, "their kernel is being compiled") : ok();
   });

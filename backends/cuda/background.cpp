@@ -1,9 +1,10 @@
 #include "background.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -20,18 +21,13 @@ struct Job {
   std::unique_ptr<Compilation> result;
 };
 
-// Leaked, but for its threads: they have to end before the compiler's own memory goes. What is
-// waiting at exit is compiled for the next process, as long as nobody notices.
+// What is waiting at the end is compiled for the next process, as long as nobody notices.
 constexpr auto kAtExit = std::chrono::seconds(2);
 
 class Queue {
  public:
   static Queue& get() {
-    static Queue* const q = [] {
-      auto* made = new Queue;
-      std::atexit([] { get().stop(); });
-      return made;
-    }();
+    static Queue* const q = new Queue;
     return *q;
   }
 
@@ -42,26 +38,27 @@ class Queue {
     if (stopping_ || waiting_.size() >= kMost) return false;
     jobs_.emplace(key, Job{std::move(text), arch, effort, false, nullptr});
     waiting_.push_back(key);
-    const size_t most = std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 1, 8);
+    const size_t most = std::clamp<size_t>(std::thread::hardware_concurrency() * 3 / 4, 1, 12);
     if (idle_ < waiting_.size() && threads_.size() < most)
       threads_.emplace_back([this] { work(); });
     wake_.notify_one();
     return true;
   }
 
-  std::unique_ptr<Compilation> take(const Hash128& key, bool wait) {
+  std::unique_ptr<Compilation> take(const Hash128& key, std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
     auto it = jobs_.find(key);
     if (it == jobs_.end()) return nullptr;
     if (!it->second.done) {
-      if (!wait) return nullptr;
-      // Nobody else waits for it: it goes to the front.
+      if (patience.count() == 0) return nullptr;
+      // Somebody waits for it: it goes to the front.
       auto at = std::find(waiting_.begin(), waiting_.end(), key);
       if (at != waiting_.end()) std::rotate(waiting_.begin(), at, at + 1);
-      done_.wait(lock, [&] {
+      done_.wait_for(lock, patience, [&] {
         it = jobs_.find(key);
         return it == jobs_.end() || it->second.done || stopping_;
       });
+      it = jobs_.find(key);
       if (it == jobs_.end() || !it->second.done) return nullptr;
     }
     std::unique_ptr<Compilation> result = std::move(it->second.result);
@@ -75,6 +72,7 @@ class Queue {
   }
 
   void stop() {
+    if (getpid() != owner_) return;  // a fork has none of the threads
     std::vector<std::thread> threads;
     {
       std::lock_guard lock(mutex_);
@@ -118,6 +116,7 @@ class Queue {
   std::vector<std::thread> threads_;
   size_t idle_ = 0;
   bool stopping_ = false;
+  const pid_t owner_ = getpid();
   std::chrono::steady_clock::time_point deadline_;
 };
 
@@ -126,9 +125,10 @@ class Queue {
 bool compile_later(const Hash128& key, std::string text, int arch, Effort effort) {
   return Queue::get().add(key, std::move(text), arch, effort);
 }
-std::unique_ptr<Compilation> take_compiled(const Hash128& key, bool wait) {
-  return Queue::get().take(key, wait);
+std::unique_ptr<Compilation> take_compiled(const Hash128& key, std::chrono::milliseconds patience) {
+  return Queue::get().take(key, patience);
 }
+void end_compilations() { Queue::get().stop(); }
 bool is_being_compiled(const Hash128& key) { return Queue::get().has(key); }
 
 }  // namespace tessera::cuda

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "background.h"
 #include "graphs.h"
 
 namespace tessera::cuda {
@@ -162,8 +163,16 @@ class Encoder {
 
 bool interprets_always() { return mode() == Mode::kAlways; }
 
+bool compiles_meanwhile() {
+  static const bool promised = [] {
+    const HostServices* host = services.load(std::memory_order_acquire);
+    return host && host->at_end(end_compilations);
+  }();
+  return promised;
+}
+
 bool interprets(Device& d, CUstream stream) {
-  if (mode() == Mode::kNever) return false;
+  if (mode() == Mode::kNever || (mode() != Mode::kAlways && !compiles_meanwhile())) return false;
   if (mode() == Mode::kIfThere) {
     // Once for a process: to compile it takes far longer than anything that it could save.
     static const bool there = is_compiled(interpret_text(), d.arch, Effort::kFull);

@@ -2,13 +2,14 @@
 //
 // Note [Nobody waits for the compiler]
 // A structure that was never seen before takes NVRTC 50 to 100 ms. So it is compiled on another
-// thread, and until that is done its program is interpreted: one kernel, which came compiled with
-// the library (pack.h), holds all bodies and takes instructions as parameters. It computes the same
-// bits from the same bodies, reads and stores what the group would, and is several times slower.
-// Kernels over rows that would take company run without it meanwhile, unless the memory for that is
-// much. Work that is captured into a graph waits: a graph would keep the slow kernel.
-// TESSERA_INTERPRET=0 waits instead, =always never compiles a group, =1 does not ask whether the
-// interpreter is compiled.
+// thread, and until that is done (waited for 40 ms from the second time on) its program is
+// interpreted: one kernel, which came compiled with the library (pack.h), holds all bodies and
+// takes instructions as parameters. It computes the same bits from the same bodies, reads and
+// stores what the group would, and is several times slower. Kernels over rows that would take
+// company run without it meanwhile, unless the memory for that is much. Work that is captured into
+// a graph waits, as a graph would keep the slow kernel, and so do programs in C++, as nobody tells
+// of their end early enough for threads that compile. TESSERA_INTERPRET=0 waits instead, =always
+// never compiles a group, =1 does not ask whether the interpreter is compiled.
 #pragma once
 #include <string>
 
@@ -30,6 +31,8 @@ inline int opcode_of_convert(RegClass from, RegClass to) {
 inline constexpr int kFirstBody = 16;
 const std::string& interpret_text();
 
+// Can kernels be compiled on other threads? Those have to be gone before the process ends.
+bool compiles_meanwhile();
 bool interprets_always();
 // Is work of this stream interpreted while its kernels are compiled?
 bool interprets(Device& d, CUstream stream);

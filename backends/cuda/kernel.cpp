@@ -89,10 +89,14 @@ Status load(Device& d, const Hash128& key, const std::vector<char>& image, const
   return ok();
 }
 
-// What another thread has made, or is making if it is to be waited for; *found: there was such.
-Status load_made(Device& d, const Hash128& key, const char* entry, const char* what, bool wait,
-                 bool* found, const Kernel** out) {
-  const std::unique_ptr<Compilation> made = take_compiled(key, wait);
+// Longer than a small kernel takes, if there are cores for it. With less patience a loop of short
+// steps would be over before its kernels are there.
+constexpr std::chrono::milliseconds kPatience{40}, kForever{std::chrono::hours(1)};
+
+// What another thread has made, or is making, if that is done in time; *found: there was such.
+Status load_made(Device& d, const Hash128& key, const char* entry, const char* what,
+                 std::chrono::milliseconds patience, bool* found, const Kernel** out) {
+  const std::unique_ptr<Compilation> made = take_compiled(key, patience);
   *found = made != nullptr;
   if (!made) return ok();
   if (made->image.empty()) return fail(Code::kFailed, "%s: %s", what, made->error.c_str());
@@ -115,13 +119,12 @@ Status ask_kernel(Device& d, const Hash128& key, std::string text, const char* e
   {
     std::lock_guard building(table().building);
     if ((*out = look_up(key))) return ok();
-    TS_TRY(load_made(d, key, entry, what, false, &found, out));
+    TS_TRY(load_made(d, key, entry, what, kPatience, &found, out));
   }
-  if (found) {
-    log_wait(begin, "loaded", what);
+  if (found || is_being_compiled(key)) {
+    log_wait(begin, found ? "loaded" : "later", what);
     return ok();
   }
-  if (is_being_compiled(key)) return ok();
   if (is_compiled(text, d.arch, effort)) {
     PutOff* const before = std::exchange(t_put_off, nullptr);
     Status s = build_kernel(d, key, text, entry, what, out, effort);
@@ -146,7 +149,7 @@ Status build_kernel(Device& d, const Hash128& key, const std::string& text, cons
   if ((*out = look_up(key))) return ok();
   const auto begin = Clock::now();
   bool found = false;
-  TS_TRY(load_made(d, key, entry, what, true, &found, out));
+  TS_TRY(load_made(d, key, entry, what, kForever, &found, out));
   int64_t cached_before = 0, cached = 0;
   count_compilations(nullptr, &cached_before);
   if (!found) {

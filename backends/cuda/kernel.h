@@ -24,7 +24,8 @@ const Kernel* find_kernel(const Hash128& key);
 Status build_kernel(Device& d, const Hash128& key, const std::string& text, const char* entry,
                     const char* what, const Kernel** out, Effort effort);
 
-// The same, but null where it is not compiled yet: that is begun on another thread.
+// The same, but null where it is not compiled yet: that is begun on another thread, and from the
+// second time on waited for a little.
 Status ask_kernel(Device& d, const Hash128& key, std::string text, const char* entry,
                   const char* what, const Kernel** out, Effort effort);
 

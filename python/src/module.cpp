@@ -12,6 +12,7 @@
 #include "scaffolding.h"
 #include "slots.h"
 #include "tessera/base/blocking.h"
+#include "tessera/driver/ending.h"
 #include "types.h"
 
 namespace tessera::python {
@@ -105,6 +106,7 @@ void fill(nb::module_& m) {
 }  // namespace tessera::python
 
 NB_MODULE(_C, m) {
+  if (Py_AtExit(tessera::end_everything) == 0) tessera::promise_end();
   nanobind::register_exception_translator(tessera::python::translate);
   try {
     tessera::python::fill(m);

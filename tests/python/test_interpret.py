@@ -63,6 +63,7 @@ def run(mode, folder, *arguments):
     log.unlink(missing_ok=True)
     env = {**os.environ, "TESSERA_INTERPRET": mode, "TESSERA_COMPILE_LOG": str(log)}
     env["TESSERA_CACHE_DIR"] = str(folder / mode)
+    env["TESSERA_KERNEL_PACK"] = "0"
     env["TESSERA_FUSE"] = "1"
     program = [sys.executable, "-c", PROGRAM, *arguments]
     done = subprocess.run(program, env=env, capture_output=True, text=True)
@@ -114,7 +115,7 @@ graph.replay()
 print(y.tolist())
 """
     env = {**os.environ, "TESSERA_INTERPRET": "1", "TESSERA_COMPILE_LOG": str(tmp_path / "log")}
-    env |= {"TESSERA_CACHE_DIR": str(tmp_path), "TESSERA_FUSE": "1"}
+    env |= {"TESSERA_CACHE_DIR": str(tmp_path), "TESSERA_FUSE": "1", "TESSERA_KERNEL_PACK": "0"}
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str([15.0] * 8)

@@ -164,8 +164,7 @@ float time_plan(Device& d, CUstream stream, const CudnnApi& api, const CudnnHand
 // The engine that a heuristic likes best may want hundreds of megabytes for a convolution of two.
 int64_t fair_workspace(const ConvCall& c) {
   const int64_t elements = c.input.numel + c.weight.numel + c.output.numel;
-  return std::max(int64_t{32} << 20,
-                  2 * elements * static_cast<int64_t>(itemsize(c.output.dtype)));
+  return std::max(int64_t{32} << 20, 2 * elements * static_cast<int64_t>(itemsize(c.output.dtype)));
 }
 
 void find_plan(Device& d, CUstream stream, const CudnnApi& api, const CudnnHandle& s,

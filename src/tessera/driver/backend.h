@@ -86,6 +86,9 @@ struct HostServices {
   void (*release)(void* handle);
   // Every body that a program may name, in an order that does not change within the process.
   const PointwiseBody* const* (*bodies)(int* count);
+  // Has `end` called before the process begins to end (before libraries clear what they hold);
+  // false where nobody promises that. For threads that have to be gone by then.
+  bool (*at_end)(void (*end)());
 };
 
 enum class CopyKind : uint8_t { kHostToDevice, kDeviceToHost, kDeviceToDevice };

@@ -94,8 +94,8 @@ Pointwise as_pointwise(const PendingOp& op, const Dims& shape, TensorBase (&sour
 
 // What is captured does not run, so there is nothing to compare.
 bool GroupRunner::checks() const {
-  return mode() == Mode::kCheck && (stream_.device_.is_cpu() ||
-                                    !memory::capture_of(stream_.device_.index, stream_.stream_));
+  return mode() == Mode::kCheck &&
+         (stream_.device_.is_cpu() || !memory::capture_of(stream_.device_.index, stream_.stream_));
 }
 
 // The unfused reference: each operator as a group of one, into memory of its own.

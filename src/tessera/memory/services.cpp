@@ -3,6 +3,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/driver/bodies.h"
+#include "tessera/driver/ending.h"
 #include "tessera/memory/allocator.h"
 
 namespace tessera::memory {
@@ -29,7 +30,7 @@ Status allocate_for_kernel(int device, size_t bytes, StreamHandle stream, void**
 }  // namespace
 
 const HostServices& host_services() {
-  static constexpr HostServices services{allocate_for_kernel, deallocate, listed_bodies};
+  static constexpr HostServices services{allocate_for_kernel, deallocate, listed_bodies, at_end};
   return services;
 }
 
