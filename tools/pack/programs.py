@@ -95,6 +95,19 @@ def perceptrons():
 
 
 @station
+def clipping():
+    """Norms of several gradients, which are taken in one launch, of every size."""
+    for dtype in FLOATS:
+        for power in range(25):
+            for n in {1 << power, (1 << power) + 1, 3 << power}:
+                pair = [tensor(n, dtype=dtype, grad=True) for _ in range(2)]
+                for p in pair:
+                    p.grad = torch.empty_like(p)
+                look(nn.utils.clip_grad_norm_(pair, 1.0), *(p.grad for p in pair))
+                look(nn.utils.clip_grad_norm_(pair, 1.0, float("inf")), *(p.grad for p in pair))
+
+
+@station
 def networks():
     def block(i, o):
         return (nn.Conv2d(i, o, 3, padding=1), nn.BatchNorm2d(o), nn.ReLU(), nn.MaxPool2d(2))
