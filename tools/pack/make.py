@@ -53,6 +53,14 @@ def environment(build, folder, emulator, **more):
     }
 
 
+def with_wheels(build):
+    """The environment, with the folders where pip may have put NVRTC."""
+    env = {**os.environ, "PYTHONPATH": environment(build, "", "")["PYTHONPATH"]}
+    program = "import os, tessera; print(os.environ.get('TESSERA_CUDA_LIBS', ''))"
+    found = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    return {**os.environ, "TESSERA_CUDA_LIBS": found.stdout.strip()}
+
+
 def named(file):
     kind = file.name.split(".")[0]
     return kind != "group" and not kind.endswith("+joined")
@@ -94,15 +102,21 @@ def main():
                 f"no pack: {needed} is not there (built with TESSERA_TESTS=ON, with CUDA's headers)"
             )
             return 1
+    env = with_wheels(build)
     with tempfile.TemporaryDirectory() as folder:
-        texts = options.texts or Path(folder)
+        texts = options.texts or Path(folder) / "texts"
         texts.mkdir(parents=True, exist_ok=True)
+        # Is there a compiler at all? An empty pack tells, before anything else is done.
+        (Path(folder) / "none").mkdir()
+        trial = [tool, Path(folder) / "trial.pack", Path(folder) / "none"]
+        if subprocess.run(trial, env=env, stdout=subprocess.DEVNULL).returncode:
+            return 1
         good = gather(build, texts)
         out = options.out or build / "lib" / "tessera_cuda.pack"
         words = [tool, out, "--jobs", options.jobs, texts]
         for arch in options.arch:
             words += ["--arch", arch]
-        made = subprocess.run(words).returncode == 0
+        made = subprocess.run(words, env=env).returncode == 0
     return 0 if good and made else 1
 
 
