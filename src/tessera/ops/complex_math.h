@@ -4,7 +4,7 @@
 #include <complex>
 
 #include "tessera/base/complex.h"
-#include "tessera/ops/math.h"
+#include "tessera/ops/float_math.h"
 
 namespace tessera::math {
 
@@ -45,11 +45,11 @@ TS_MATH_FN bool isfinite(Complex<R> x) {
 }
 template <class R>
 TS_MATH_FN R abs(Complex<R> x) {
-  return std::hypot(x.re, x.im);
+  return hypot(x.re, x.im);
 }
 template <class R>
 TS_MATH_FN R arg(Complex<R> x) {
-  return std::atan2(x.im, x.re);
+  return atan2(x.im, x.re);
 }
 
 #define TS_COMPLEX_FN(name)                                \

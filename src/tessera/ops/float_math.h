@@ -1,12 +1,21 @@
-// Functions of float that libm has one element at a time, as scalar code that loops are made of;
-// see Note [Same bits from every loop] in math.h, which this belongs to. Most compute in double,
-// of which float needs half the digits: rounding is then the only error, and no part can overflow.
+// More functions that libm has one element at a time, as scalar code that loops are made of: see
+// Note [Same bits from every loop] in math.h. Most of float compute in double, of which they need
+// half the digits: rounding is then the only error, and no part can overflow.
 #pragma once
 #include "tessera/ops/math.h"
 
 namespace tessera::math {
 
 namespace detail {
+// Zero with the sign of the product.
+TS_MATH_FN float zero_with_sign(float a, float b) {
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(a) ^ std::bit_cast<uint32_t>(b)) &
+                              0x80000000u);
+}
+TS_MATH_FN double zero_with_sign(double a, double b) {
+  return std::bit_cast<double>((std::bit_cast<uint64_t>(a) ^ std::bit_cast<uint64_t>(b)) &
+                               0x8000000000000000u);
+}
 // c[0] + c[1] * x + ..., by pairs.
 template <class T>
 TS_MATH_FN T poly(T x, T c0, T c1, T c2, T c3, T c4, T c5, T c6, T c7) {
@@ -28,45 +37,6 @@ TS_MATH_FN float erfc(float x) {
   double y = detail::exp2_to_float(a * a * -1.4426950408889634) * p;
   float v = static_cast<float>(x < 0.0f ? 2.0 - y : y);
   return x != x ? x : v;
-}
-
-// x times a function of log(1 - x^2), which is nearly its square root where that is large.
-TS_MATH_FN float erfinv(float x) {
-  float w = -log((1.0f - x) * (1.0f + x));
-  bool far = w >= 5.0f;
-  float s = sqrt(far ? w : 0.0f), t = far ? s - 3.0f : w - 2.5f, t2 = t * t, t4 = t2 * t2;
-  auto of = [far](float near, float other) { return far ? other : near; };
-  float p =
-      detail::poly(t, of(1.501409360f, 2.832976794f), of(0.2466402791f, 1.001675066f),
-                   of(-0.004177392875f, 0.009445743821f), of(-0.001252726392f, -0.007639139034f),
-                   of(0.0002183493862f, 0.005682678522f), of(-4.972419689e-6f, -0.00358781577f),
-                   of(-3.463985268e-6f, 0.001497222509f), of(4.681313481e-7f, -7.604790171e-5f));
-  p += (of(-8.93192597e-9f, 0.0001292417547f) * t + of(2.33359672e-8f, -0.0003199266729f)) *
-       (t4 * t4);
-  float y = p * x;
-  y = abs(x) == 1.0f ? copysign(std::numeric_limits<float>::infinity(), x) : y;
-  return abs(x) <= 1.0f ? y : std::numeric_limits<float>::quiet_NaN();
-}
-
-// A polynomial in x^2 up to 8; beyond, exp(x) / sqrt(x) times one in 1 / x.
-TS_MATH_FN float i0(float x) {
-  double a = static_cast<double>(abs(x));
-  a = a > 100.0 ? 100.0 : a;
-  bool far = a > 8.0;
-  double z = far ? 0.0 : a * a, z2 = z * z, z4 = z2 * z2;
-  double near = detail::poly(z, 0.99999999974312994, 0.25000000115556306, 0.015624999140668473,
-                             0.00043402802769973268, 6.781646537440732e-6, 6.7820151766668828e-8,
-                             4.7076534453422448e-10, 2.4095807854096086e-12) +
-                ((3.1582716592600752e-17 * z + 9.221437658211749e-15) +
-                 (2.8886773392558601e-22 * z + 4.6607544536723803e-20) * z2) *
-                    (z4 * z4);
-  double b = far ? a : 8.0, v = 1.0 / b, v2 = v * v;
-  double p =
-      ((0.049866223426257816 * v + 0.39894228844560655) +
-       (0.025639450693229427 * v + 0.028159435679781876) * v2) +
-      ((-0.43063477107656169 * v + 0.10539949489928557) + 2.1278691198914877 * v2) * (v2 * v2);
-  double y = far ? detail::exp2_to_float(b * 1.4426950408889634) * p / sqrt(b) : near;
-  return x != x ? x : static_cast<float>(y);
 }
 
 // Stirling's formula at |x|, or at |x| + 4 less the logarithm of the factors between, and the
@@ -104,6 +74,18 @@ TS_MATH_FN float hypot(float x, float y) {
   return (abs(x) == kInf) | (abs(y) == kInf) ? kInf : r;
 }
 
+// Scaled by a power of two, so that nothing overflows or loses digits on the way.
+TS_MATH_FN double hypot(double x, double y) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  double a = abs(x), b = abs(y), most = a > b ? a : b;
+  bool large = most > 0x1p500, small = most < 0x1p-500;
+  double down = large ? 0x1p-600 : 1.0, up = large ? 0x1p600 : 1.0;
+  down = small ? 0x1p600 : down;
+  up = small ? 0x1p-600 : up;
+  double r = sqrt((a * down) * (a * down) + (b * down) * (b * down)) * up;
+  return (a == kInf) | (b == kInf) ? kInf : r;
+}
+
 // By the tangent of the angle to the nearest of 8 directions, as in atan.
 TS_MATH_FN float atan2(float y, float x) {
   float a = abs(y), b = abs(x);
@@ -128,6 +110,25 @@ TS_MATH_FN float atan2(float y, float x) {
   return (x != x) | (y != y) ? x + y : copysign(r, y);
 }
 
+TS_MATH_FN double atan2(double y, double x) {
+  double a = abs(y), b = abs(x);
+  bool steep = a > b, back = (std::bit_cast<uint64_t>(x) >> 63) != 0;
+  double most = steep ? a : b, least = steep ? b : a;
+  double scale = most > 1e300 ? 0x1p-60 : 1.0;
+  double high = most * scale, low = least * scale;
+  bool mid = (low > 0.4142135623730950 * high) | (least == std::numeric_limits<double>::infinity());
+  double over = mid ? low - high : low, under = mid ? low + high : high;
+  double t = most == least ? 0.0 : over / under;
+  double turn = steep != back ? -1.0 : 1.0;
+  t *= turn;
+  double eighths = back ? 4.0 : 0.0;
+  eighths = steep ? 2.0 : eighths;
+  eighths += mid ? turn : 0.0;
+  double rest = eighths * 3.0616169978683830e-17;
+  double r = eighths * 0.78539816339744828 + ((detail::atan_tail(t * t) * t + rest) + t);
+  return (x != x) | (y != y) ? x + y : copysign(r, y);
+}
+
 // Note [Near and far]
 // Where arguments of any size need another algorithm, but nearly all need only a short one, the
 // short one is a function of its own. TS_BODY_NEAR of loops.h runs it on tiles of which every
@@ -138,6 +139,12 @@ TS_MATH_FN bool is_near_angle(float x) { return abs(x) < detail::kNearAngle; }
 TS_MATH_FN float sin_near(float x) { return detail::sin_of(detail::near_angle(x), x); }
 TS_MATH_FN float cos_near(float x) { return detail::cos_of(detail::near_angle(x)); }
 TS_MATH_FN float tan_near(float x) { return detail::tan_of(detail::near_angle(x), x); }
+// Of half turns.
+TS_MATH_FN bool is_near_turn(float x) { return abs(x) < 0.3f * detail::kNearAngle; }
+TS_MATH_FN float sinc_near(float a) {
+  float x = a * 3.14159274f;
+  return select(a == 0.0f, 1.0f, sin_near(x) / x);
+}
 
 // The quotient and its product with b are exact in double up to 2^28, and the quotient is not
 // rounded up to an integer it does not reach.
@@ -149,18 +156,34 @@ TS_MATH_FN float fmod_near(float a, float b) {
   double rest = x - static_cast<double>(static_cast<int32_t>(x / y)) * y;
   return copysign(static_cast<float>(rest), a);
 }
-// As modulo and div_floor of shared_math.h.
-TS_MATH_FN float modulo_near(float a, float b) {
-  float mod = fmod_near(a, b);
-  return (mod != 0.0f) & ((b < 0.0f) != (mod < 0.0f)) ? mod + b : mod;
+// In double the nearest quotient, whose products with the two halves of b are exact; what is then
+// missing to a whole b is added.
+TS_MATH_FN bool is_near_quotient(double a, double b) {
+  bool large = (abs(a) >= 0x1p1022) | (abs(b) == std::numeric_limits<double>::infinity());
+  return (abs(a) < abs(b) * 0x1p26) & !large;  // the product may be above a
 }
-TS_MATH_FN float div_floor_near(float a, float b) {
-  float mod = fmod_near(a, b), exact = (a - mod) / b;
-  float div = (mod != 0.0f) & ((b < 0.0f) != (mod < 0.0f)) ? exact - 1.0f : exact;
-  float down = floor(div + 0.0f);  // never -0
-  float near = div - down > 0.5f ? down + 1.0f : down;
-  uint32_t sign = (std::bit_cast<uint32_t>(a) ^ std::bit_cast<uint32_t>(b)) & 0x80000000u;
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(near) | (div == 0.0f ? sign : 0u));
+TS_MATH_FN double fmod_near(double a, double b) {
+  double x = abs(a), y = abs(b);
+  double n = (x / y + 6755399441055744.0) - 6755399441055744.0;
+  n = x < y ? 0.0 : n;
+  double high = std::bit_cast<double>(std::bit_cast<uint64_t>(y) & 0xfffffffffc000000u);
+  double rest = (x - n * high) - n * (y - high);
+  return copysign(rest < 0.0 ? rest + y : rest, a);
+}
+// As modulo and div_floor of shared_math.h.
+template <class T>
+TS_MATH_FN T modulo_near(T a, T b) {
+  T mod = fmod_near(a, b);
+  return (mod != T(0)) & ((b < T(0)) != (mod < T(0))) ? mod + b : mod;
+}
+template <class T>
+TS_MATH_FN T div_floor_near(T a, T b) {
+  T mod = fmod_near(a, b), exact = (a - mod) / b;
+  T div = (mod != T(0)) & ((b < T(0)) != (mod < T(0))) ? exact - T(1) : exact;
+  T down = floor(div + T(0));  // never -0
+  T near = div - down > T(0.5) ? down + T(1) : down;
+  T zero = detail::zero_with_sign(a, b);
+  return div == T(0) ? zero : near;
 }
 
 }  // namespace tessera::math

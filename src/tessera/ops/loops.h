@@ -98,17 +98,25 @@ TS_INLINE T imm(const Imm& v) {
 struct NoNear {
   static constexpr bool kHasNear = false;
 };
-// True, and written, if a body of one or two floats has a short way and every element may go it:
-// Note [Near and far].
-template <class B>
-TS_INLINE bool near_tile(float* __restrict out, const void* const* in, int64_t n) {
-  const float* a = static_cast<const float*>(in[0]);
-  const float* b = static_cast<const float*>(in[B::kSources - 1]);
+// True, and written, if a body of one or two sources has a short way in T and every element may go
+// it: Note [Near and far].
+template <class B, class T>
+TS_INLINE bool near_tile(T* __restrict out, const void* const* in, int64_t n) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[B::kSources - 1]);
   uint32_t far = 0;
   for (int64_t i = 0; i < n; ++i) far |= B::is_near(a[i], b[i]) ? 0u : 1u;
   if (far != 0) return false;
   for (int64_t i = 0; i < n; ++i) out[i] = B::near(a[i], b[i]);
   return true;
+}
+// Has the body one? A function of float only would take a double and return a float.
+template <class B, class T>
+constexpr bool has_near() {
+  if constexpr (B::kHasNear && std::is_floating_point_v<T>)
+    return std::is_same_v<decltype(B::near(T(), T())), T>;
+  else
+    return false;
 }
 
 // The loop itself. B::call<T>(a, b, c, d, scalars) is the body; B::kSources says how many of the
@@ -124,8 +132,8 @@ TS_INLINE void tile(void* out_, const void* const* in, const Imm* scalars, int64
   const T s0 = B::kScalars > 0 ? imm<T>(scalars[0]) : T();
   const T s1 = B::kScalars > 1 ? imm<T>(scalars[1]) : T();
   const T s2 = B::kScalars > 2 ? imm<T>(scalars[2]) : T();
-  if constexpr (B::kHasNear && std::is_same_v<T, float>)
-    if (near_tile<B>(out, in, n)) return;
+  if constexpr (has_near<B, T>())
+    if (near_tile<B, T>(out, in, n)) return;
   const A0* a = static_cast<const A0*>(in[0]);
   if constexpr (B::kSources == 1) {
     for (int64_t i = 0; i < n; ++i)
@@ -192,15 +200,18 @@ PointwiseBody make_body() {
   TS_BODY_OF(::tessera::loops::NoNear, #__VA_ARGS__, body_name, pattern, result, num_scalars, \
              types, __VA_ARGS__)
 // TS_BODY_NEAR(name, "tt", 't', 0, (TYPES), condition, value, statements...)
-//   of one or two sources: on tiles of floats whose elements all have the condition, the CPU's
-//   loop computes the value instead of the statements.
+//   of one or two sources: on tiles whose elements all have the condition, the CPU's loop computes
+//   the value instead of the statements, in the types in which the value is a function of math.h.
 #define TS_BODY_NEAR(body_name, pattern, result, num_scalars, types, condition, value, ...)    \
   struct body_name##_near_t {                                                                  \
     static constexpr bool kHasNear = true;                                                     \
-    static TS_INLINE bool is_near([[maybe_unused]] float a, [[maybe_unused]] float b) {        \
+    template <class T>                                                                         \
+    static TS_INLINE bool is_near([[maybe_unused]] T a, [[maybe_unused]] T b) {                \
       return ::tessera::math::condition;                                                       \
     }                                                                                          \
-    static TS_INLINE float near([[maybe_unused]] float a, [[maybe_unused]] float b) {          \
+    template <class T>                                                                         \
+    static TS_INLINE auto near([[maybe_unused]] T a, [[maybe_unused]] T b)                     \
+        -> decltype(::tessera::math::value) {                                                  \
       return ::tessera::math::value;                                                           \
     }                                                                                          \
   };                                                                                           \

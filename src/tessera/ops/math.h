@@ -5,9 +5,10 @@
 // code for every instruction set, and vector body, scalar tail and baseline give the same bits (the
 // build contracts nothing into FMA). Functions at the end of the file that forward to libm are the
 // same bits too, as they are never vectorised. Largest errors found against long double, in ulp of
-// float: hypot, i0, lgamma, pow and erfc 0.6, exp and the logarithms 1.0, tanh 1.3, exp2, cosh and
-// acos 1.4, sin, cos (of any size), expm1 and asinh 1.6, atan 1.9, acosh, atanh, atan2 2.0, sinh
-// 2.1, asin 2.6, tan 3.1, erfinv 4.6, erf 5.5; of double: exp, log, tanh 1.3, erf 2.8.
+// float: hypot, lgamma, digamma, pow, erfc and modified Bessel functions 0.6, exp, the logarithms
+// and ndtri 1.0, tanh 1.3, exp2, cosh and acos 1.4, sin, cos (of any size), expm1 and asinh 1.6,
+// atan 1.9, acosh, atanh, atan2 2.0, sinh 2.1, asin 2.6, tan 3.1, erfinv 4.6, erf 5.5; of double:
+// hypot, exp, log, tanh 1.3, atan, atan2 1.7, erf 2.8.
 //
 // Float to integer and back is made a call of trunc by the compiler: where it could be moved under
 // a condition, the loop is not vectorised.
@@ -419,6 +420,34 @@ TS_MATH_FN float atan(float x) {
   return x != x ? x : copysign(y, x);
 }
 namespace detail {
+// atan(t) / t - 1 for z = t^2, |t| up to tan(22.5 degrees).
+TS_MATH_FN double atan_tail(double z) {
+  double z2 = z * z, z4 = z2 * z2;
+  double p = ((0.199999999999998043 * z - 0.333333333333333332) +
+              (0.111111111051505879 * z - 0.142857142856597778) * z2) +
+             ((0.0769229636804229712 * z - 0.0909090875325911294) +
+              (0.0587892755447380676 * z - 0.0666642476020052014) * z2) *
+                 z4 +
+             ((0.0455154473402216165 * z - 0.0523044364068694771) +
+              (0.0162843750500433944 * z - 0.0345693150633260898) * z2) *
+                 (z4 * z4);
+  return p * z;
+}
+}  // namespace detail
+TS_MATH_FN double atan(double x) {
+  double a = abs(x);
+  bool far = a > 2.414213562373095, mid = a > 0.4142135623730950;
+  double over = mid ? a - 1.0 : a, under = mid ? a + 1.0 : 1.0;
+  over = far ? -1.0 : over;
+  under = far ? a : under;
+  double t = over / under;
+  double high = mid ? 0.78539816339744828 : 0.0, low = mid ? 3.0616169978683830e-17 : 0.0;
+  high = far ? 1.5707963267948966 : high;
+  low = far ? 6.123233995736766e-17 : low;
+  double y = high + ((detail::atan_tail(t * t) * t + low) + t);
+  return x != x ? x : copysign(y, x);
+}
+namespace detail {
 // asin(s) for s up to 0.5, and s from the square root above that.
 TS_MATH_FN float asin_part(float a, bool far) {
   float z = far ? 0.5f * (1.0f - a) : a * a;
@@ -590,7 +619,6 @@ TS_MATH_LIBM_DOUBLE(cos)
 TS_MATH_LIBM_DOUBLE(tan)
 TS_MATH_LIBM_DOUBLE(asin)
 TS_MATH_LIBM_DOUBLE(acos)
-TS_MATH_LIBM_DOUBLE(atan)
 TS_MATH_LIBM_DOUBLE(sinh)
 TS_MATH_LIBM_DOUBLE(cosh)
 TS_MATH_LIBM_DOUBLE(asinh)
@@ -605,8 +633,6 @@ TS_MATH_LIBM_DOUBLE(erfc)
 TS_MATH_LIBM_DOUBLE(lgamma)
 TS_MATH_LIBM1(cbrt)
 TS_MATH_FN double pow(double x, double y) { return std::pow(x, y); }
-TS_MATH_FN double atan2(double y, double x) { return std::atan2(y, x); }
-TS_MATH_FN double hypot(double x, double y) { return std::hypot(x, y); }
 TS_MATH_FN float fmod(float x, float y) { return std::fmod(x, y); }
 TS_MATH_FN double fmod(double x, double y) { return std::fmod(x, y); }
 #undef TS_MATH_LIBM_DOUBLE

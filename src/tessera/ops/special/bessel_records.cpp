@@ -4,6 +4,7 @@
 #include "tessera/gen/unary.h"
 #include "tessera/ops/loops.h"
 #include "tessera/ops/special/bessel.h"
+#include "tessera/ops/special/float_bessel.h"
 
 namespace tessera {
 
@@ -23,7 +24,8 @@ TS_OP({
     .samples = {{"T(3, 4)"}},
 });
 
-TS_BODY(i0e_special, "t", 't', 0, (TS_FLOATS), return T(special::i0e(double(a)));)
+TS_BODY_NEAR(i0e_special, "t", 't', 0, (TS_FLOATS), is_near_always(), i0e(a),
+             return T(special::i0e(double(a)));)
 TS_OP({
     .schema = "special.i0e(Tensor self) -> Tensor",
     .doc = "i0 times exp(-abs(x)).",
@@ -41,7 +43,8 @@ TS_OP({
     .samples = {{"T(3, 4)"}},
 });
 
-TS_BODY(i1_special, "t", 't', 0, (TS_FLOATS), return T(special::i1(double(a)));)
+TS_BODY_NEAR(i1_special, "t", 't', 0, (TS_FLOATS), is_near_always(), i1(a),
+             return T(special::i1(double(a)));)
 TS_OP({
     .schema = "special.i1(Tensor self) -> Tensor",
     .doc = "The modified Bessel function of the first kind of order 1.",
@@ -55,7 +58,8 @@ TS_OP({
     .samples = {{"T(3, 4)"}},
 });
 
-TS_BODY(i1e_special, "t", 't', 0, (TS_FLOATS), return T(special::i1e(double(a)));)
+TS_BODY_NEAR(i1e_special, "t", 't', 0, (TS_FLOATS), is_near_always(), i1e(a),
+             return T(special::i1e(double(a)));)
 TS_OP({
     .schema = "special.i1e(Tensor self) -> Tensor",
     .doc = "i1 times exp(-abs(x)).",
@@ -179,7 +183,8 @@ TS_OP({
     .samples = {{"P(3, 4)"}},
 });
 
-TS_BODY(modified_bessel_i1_special, "t", 't', 0, (TS_FLOATS), return T(special::i1(double(a)));)
+TS_BODY_NEAR(modified_bessel_i1_special, "t", 't', 0, (TS_FLOATS), is_near_always(), i1(a),
+             return T(special::i1(double(a)));)
 TS_OP({
     .schema = "special.modified_bessel_i1(Tensor self) -> Tensor",
     .doc = "i1 under its longer name.",
@@ -192,7 +197,8 @@ TS_OP({
     .samples = {{"P(3, 4)"}},
 });
 
-TS_BODY(modified_bessel_k0_special, "t", 't', 0, (TS_FLOATS), return T(special::k0(double(a)));)
+TS_BODY_NEAR(modified_bessel_k0_special, "t", 't', 0, (TS_FLOATS), is_near_always(), k0(a),
+             return T(special::k0(double(a)));)
 TS_OP({
     .schema = "special.modified_bessel_k0(Tensor self) -> Tensor",
     .doc = "The modified Bessel function of the second kind of order 0.",
@@ -205,7 +211,8 @@ TS_OP({
     .samples = {{"P(3, 4)"}},
 });
 
-TS_BODY(modified_bessel_k1_special, "t", 't', 0, (TS_FLOATS), return T(special::k1(double(a)));)
+TS_BODY_NEAR(modified_bessel_k1_special, "t", 't', 0, (TS_FLOATS), is_near_always(), k1(a),
+             return T(special::k1(double(a)));)
 TS_OP({
     .schema = "special.modified_bessel_k1(Tensor self) -> Tensor",
     .doc = "The modified Bessel function of the second kind of order 1.",
@@ -218,8 +225,8 @@ TS_OP({
     .samples = {{"P(3, 4)"}},
 });
 
-TS_BODY(scaled_modified_bessel_k0_special, "t", 't', 0, (TS_FLOATS),
-        return T(special::k0e(double(a)));)
+TS_BODY_NEAR(scaled_modified_bessel_k0_special, "t", 't', 0, (TS_FLOATS), is_near_always(), k0e(a),
+             return T(special::k0e(double(a)));)
 TS_OP({
     .schema = "special.scaled_modified_bessel_k0(Tensor self) -> Tensor",
     .doc = "modified_bessel_k0 times exp(x).",
@@ -232,8 +239,8 @@ TS_OP({
     .samples = {{"P(3, 4)"}},
 });
 
-TS_BODY(scaled_modified_bessel_k1_special, "t", 't', 0, (TS_FLOATS),
-        return T(special::k1e(double(a)));)
+TS_BODY_NEAR(scaled_modified_bessel_k1_special, "t", 't', 0, (TS_FLOATS), is_near_always(), k1e(a),
+             return T(special::k1e(double(a)));)
 TS_OP({
     .schema = "special.scaled_modified_bessel_k1(Tensor self) -> Tensor",
     .doc = "modified_bessel_k1 times exp(x).",

@@ -4,6 +4,7 @@
 #include "tessera/gen/unary.h"
 #include "tessera/ops/loops.h"
 #include "tessera/ops/special/error.h"
+#include "tessera/ops/special/float_special.h"
 #include "tessera/ops/special/operands.h"
 
 namespace tessera {
@@ -68,7 +69,8 @@ TS_OP({
     .samples = {{"U(3, 4)"}},
 });
 
-TS_BODY(ndtri_special, "t", 't', 0, (TS_FLOATS), return T(special::ndtri(double(a)));)
+TS_BODY_NEAR(ndtri_special, "t", 't', 0, (TS_FLOATS), is_near_always(), ndtri(a),
+             return T(special::ndtri(double(a)));)
 TS_OP({
     .schema = "special.ndtri(Tensor self) -> Tensor",
     .doc = "The inverse of the normal distribution function.",

@@ -6,6 +6,7 @@
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/loops.h"
+#include "tessera/ops/special/float_special.h"
 #include "tessera/ops/special/gamma.h"
 #include "tessera/ops/special/operands.h"
 
@@ -26,7 +27,8 @@ TS_OP({
     .samples = {{"P(3, 4)"}},
 });
 
-TS_BODY(digamma_special, "t", 't', 0, (TS_FLOATS), return T(special::digamma(double(a)));)
+TS_BODY_NEAR(digamma_special, "t", 't', 0, (TS_FLOATS), is_near_always(), digamma(a),
+             return T(special::digamma(double(a)));)
 TS_OP({
     .schema = "digamma(Tensor self) -> Tensor",
     .also = "special.digamma special.psi",

@@ -242,8 +242,9 @@ TensorBase sinc_slope(const TensorBase& t) {
 
 }  // namespace
 
-TS_BODY(sinc, "t", 't', 0, (TS_FLOATS, TS_COMPLEX), T x = a * T(3.14159265358979323846);
-        return select(a == T(0), T(1), sin(x) / x);)
+TS_BODY_NEAR(sinc, "t", 't', 0, (TS_FLOATS, TS_COMPLEX), is_near_turn(a), sinc_near(a),
+             T x = a * T(3.14159265358979323846);
+             return select(a == T(0), T(1), sin(x) / x);)
 TS_OP({
     .schema = "sinc(Tensor self) -> Tensor",
     .also = "special.sinc",
