@@ -38,7 +38,8 @@ class Queue {
     if (stopping_ || waiting_.size() >= kMost) return false;
     jobs_.emplace(key, Job{std::move(text), arch, effort, false, nullptr});
     waiting_.push_back(key);
-    const size_t most = std::clamp<size_t>(std::thread::hardware_concurrency() * 3 / 4, 1, 12);
+    // NVRTC 13 takes one program at a time in a process; others may take more.
+    const size_t most = std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 1, 4);
     if (idle_ < waiting_.size() && threads_.size() < most)
       threads_.emplace_back([this] { work(); });
     wake_.notify_one();

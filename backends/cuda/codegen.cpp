@@ -108,7 +108,10 @@ class GroupText {
               " + j) = v;\n";
     out_ += "  } else " + slow;
   }
+  // Also where it is only read: an input whose operator was dropped, say.
   bool has_complex() const {
+    for (int i = 0; i < plan_.num_operands; ++i)
+      if (tessera::is_complex(dtype(i))) return true;
     for (int i = 0; i < g_.num_instrs; ++i)
       if (is_complex(g_.instrs[i].cls) || is_complex(g_.instrs[i].result_cls)) return true;
     return false;

@@ -68,6 +68,8 @@ bool Joins::fit(const GroupProgram* before, const GroupProgram* after) {
     if (!g) continue;
     words += words_of(*g);
     if (operands(*g) > kMaxOperands) return false;
+    for (int i = 0; i < operands(*g); ++i)
+      if (tessera::is_complex(operand(*g, i).dtype)) return false;
     for (int i = 0; i < g->num_instrs; ++i)
       if (is_complex(g->instrs[i].cls) || is_complex(g->instrs[i].result_cls)) return false;
   }

@@ -231,3 +231,13 @@ def test_autocast(device):
     assert forward().dtype is torch.bfloat16
     with pytest.raises(RuntimeError):
         torch.autocast("nothing")
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.float64])
+def test_writes_into_what_has_no_gradient(dtype):
+    x = torch.tensor(1.25, requires_grad=True)
+    copied, item = torch.zeros(2, dtype=dtype), torch.zeros(2, dtype=dtype)
+    copied.copy_(x)
+    item[0] = x
+    assert copied.requires_grad == item.requires_grad == dtype.is_floating_point
+    assert copied.tolist() == [x.item() if dtype.is_floating_point else 1] * 2

@@ -633,3 +633,12 @@ def test_structures_that_never_repeat(device):
             y = x
         assert z.shape == y.shape and pending() <= MOST_PENDING
     assert torch.isfinite(z).all()
+
+
+def test_complex_numbers_that_only_a_dropped_operator_reads(device):
+    # Its operator is overwritten before anybody looks, and the group still has the input.
+    x = torch.tensor(1.25, device=device)
+    z = torch.tensor([5e-324 - 0j, 1e-150 - 2.8j], dtype=torch.complex128, device=device)
+    y = torch.logical_xor(x, z)
+    y.copy_(x)
+    assert y.tolist() == [True, True]

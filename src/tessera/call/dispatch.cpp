@@ -51,6 +51,7 @@ Outputs run_in_place(const Op& op, Args args, bool gradient) {
   const TensorBase& self = *args[static_cast<size_t>(op.self_index)].tensor;
   check_inplace_leaf(self);
   check_writable(op, self);
+  gradient = gradient && is_differentiable(self.dtype());
   Ref<OpNode> node;
   if (gradient) node = Ref<OpNode>::adopt(new OpNode(op, args));
   {
@@ -117,7 +118,7 @@ Ref<OpNode> node_of_write(const Op& op, Args args, const TensorBase& self) {
 // `write` changes the memory of self and moves its version.
 template <class F>
 TensorBase write_in_place(const Op& op, Args args, const TensorBase& self, F&& write) {
-  bool gradient = wants_gradient(op, args);
+  const bool gradient = wants_gradient(op, args) && is_differentiable(self.dtype());
   Ref<OpNode> node;
   if (gradient) node = node_of_write(op, args, self);
   write();
