@@ -35,7 +35,8 @@ def bits(tensor):
 
 @pytest.mark.parametrize(
     "name, dtype",
-    [(name, torch.float32) for name in ONE + TWO] + [(name, torch.float64) for name in TWO],
+    [(name, torch.float32) for name in ONE + TWO]
+    + [(name, torch.float64) for name in TWO + ["sin", "cos"]],
 )
 def test_an_elements_bits_do_not_depend_on_its_neighbours(name, dtype):
     of = function(name)
@@ -110,3 +111,18 @@ def test_where_results_are_exact():
     got = torch.atan2(zeros, sides).tolist()
     assert [math.copysign(1, v) for v in got] == [math.copysign(1, v) for v in want]
     assert got == pytest.approx(want)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "atan", "expm1", "log1p", "exp2", "atan2", "hypot"])
+def test_double_is_libms_but_for_a_few_places(name):
+    of = random.Random(9)
+    x = [of.uniform(-0.99, 20) for _ in range(3000)] + [of.uniform(0, 1) ** 40 for _ in range(500)]
+    x += [of.uniform(-0.9, 1e7) for _ in range(500)] if name not in ("expm1", "exp2") else []
+    y = [of.uniform(-20, 20) for _ in x]
+    two = name in ("atan2", "hypot")
+    at = (torch.tensor(x, dtype=torch.float64), torch.tensor(y, dtype=torch.float64))
+    got = getattr(torch, name)(*at[: 1 + two]).tolist()
+    of_libm = (lambda v: 2.0**v) if name == "exp2" else getattr(math, name)
+    for i, value in enumerate(got):
+        want = of_libm(x[i], y[i]) if two else of_libm(x[i])
+        assert abs(value - want) <= 3 * math.ulp(want), (x[i], y[i], value, want)

@@ -8,7 +8,7 @@
 // float: hypot, lgamma, digamma, pow, erfc and modified Bessel functions 0.6, exp, the logarithms
 // and ndtri 1.0, tanh 1.3, exp2, cosh and acos 1.4, sin, cos (of any size), expm1 and asinh 1.6,
 // atan 1.9, acosh, atanh, atan2 2.0, sinh 2.1, asin 2.6, tan 3.1, erfinv 4.6, erf 5.5; of double:
-// hypot, exp, log, tanh 1.3, atan, atan2 1.7, erf 2.8.
+// sin, cos, log1p 0.8, exp2 1.0, hypot, exp, log, tanh 1.3, atan, atan2 1.9, expm1 2.0, erf 2.8.
 //
 // Float to integer and back is made a call of trunc by the compiler: where it could be moved under
 // a condition, the loop is not vectorised.
@@ -152,16 +152,9 @@ TS_MATH_FN float exp(float x) {
   return detail::scale2(detail::expm1_poly(e.r) + 1.0f, n);
 }
 
-TS_MATH_FN double exp(double x) {
-  x = x > 710.0 ? 710.0 : x;
-  x = x < -746.0 ? -746.0 : x;
-  double t = x * 1.4426950408889634 + 6755399441055744.0;
-  // Halving in floating point: 64-bit arithmetic shifts do not vectorise on AVX2.
-  uint64_t n = std::bit_cast<uint64_t>(t) - 0x4338000000000000u;
-  t -= 6755399441055744.0;
-  double h = t * 0.5 + 6755399441055744.0;
-  uint64_t n1 = std::bit_cast<uint64_t>(h) - 0x4338000000000000u;
-  double r = (x - t * 6.93145751953125e-1) - t * 1.42860682030941723212e-6;
+namespace detail {
+// exp(r) - 1 for |r| up to ln 2 / 2.
+TS_MATH_FN double expm1_poly(double r) {
   double p = 1.6059043836821613e-10;
   p = p * r + 2.0876756987868100e-9;
   p = p * r + 2.5052108385441720e-8;
@@ -174,8 +167,41 @@ TS_MATH_FN double exp(double x) {
   p = p * r + 4.1666666666666664e-2;
   p = p * r + 1.6666666666666666e-1;
   p = p * r + 0.5;
-  p = (p * r * r + r) + 1.0;
-  return detail::scale2(p, static_cast<int64_t>(n1), static_cast<int64_t>(n - n1));
+  return p * r * r + r;
+}
+// p * 2^n, for n = t - 1.5 * 2^52 in the low bits of t.
+TS_MATH_FN double scale_by(double p, double t) {
+  // Halving in floating point: 64-bit arithmetic shifts do not vectorise on AVX2.
+  uint64_t n = std::bit_cast<uint64_t>(t) - 0x4338000000000000u;
+  double h = (t - 6755399441055744.0) * 0.5 + 6755399441055744.0;
+  uint64_t n1 = std::bit_cast<uint64_t>(h) - 0x4338000000000000u;
+  return scale2(p, static_cast<int64_t>(n1), static_cast<int64_t>(n - n1));
+}
+}  // namespace detail
+TS_MATH_FN double exp(double x) {
+  x = x > 710.0 ? 710.0 : x;
+  x = x < -746.0 ? -746.0 : x;
+  double bits = x * 1.4426950408889634 + 6755399441055744.0, t = bits - 6755399441055744.0;
+  double r = (x - t * 6.93145751953125e-1) - t * 1.42860682030941723212e-6;
+  return detail::scale_by(detail::expm1_poly(r) + 1.0, bits);
+}
+TS_MATH_FN double exp2(double x) {
+  x = x > 1025.0 ? 1025.0 : x;
+  x = x < -1080.0 ? -1080.0 : x;
+  double bits = x + 6755399441055744.0, r = (x - (bits - 6755399441055744.0)) * 0.69314718055994531;
+  return detail::scale_by(detail::expm1_poly(r) + 1.0, bits);
+}
+TS_MATH_FN double expm1(double x) {
+  double c = x > 710.0 ? 710.0 : x;
+  c = c < -40.0 ? -40.0 : c;
+  double bits = c * 1.4426950408889634 + 6755399441055744.0, t = bits - 6755399441055744.0;
+  double p = detail::expm1_poly((c - t * 6.93145751953125e-1) - t * 1.42860682030941723212e-6);
+  // 2^(n - 1), a normal number.
+  double h =
+      std::bit_cast<double>((std::bit_cast<uint64_t>(bits) - 0x4338000000000000u + 1022u) << 52);
+  double y = 2.0 * (h * p + (h - 0.5));
+  y = t == 0.0 ? p : y;
+  return (x != x) | (x == 0.0) ? x : y;
 }
 
 namespace detail {
@@ -233,13 +259,13 @@ TS_MATH_FN float log1p(float x) {
   return x >= -1.0f ? y : std::numeric_limits<float>::quiet_NaN();
 }
 
-TS_MATH_FN double log(double x) {
-  bool tiny = x < 2.2250738585072014e-308;
-  double xs = tiny ? x * 18014398509481984.0 : x;
-  uint64_t bits = std::bit_cast<uint64_t>(xs) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
+namespace detail {
+// log x + c = k * ln 2 + (f - half + q), for x normal or after scaling by 2^-less.
+TS_MATH_FN double log_of(double x, double less, double c) {
+  uint64_t bits = std::bit_cast<uint64_t>(x) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
   // The exponent as a double by way of mantissa bits: AVX2 has no 64-bit conversion.
   double k = std::bit_cast<double>((bits >> 52) | 0x4330000000000000u) -
-             (4503599627370496.0 + 1023.0) - (tiny ? 54.0 : 0.0);
+             (4503599627370496.0 + 1023.0) - less;
   double f = std::bit_cast<double>((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
   double s = f / (2.0 + f);
   double z = s * s, w = z * z;
@@ -249,11 +275,26 @@ TS_MATH_FN double log(double x) {
                    w * (2.857142874366239149e-01 +
                         w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01)));
   double half = 0.5 * f * f;
-  double y = s * (half + (t1 + t2)) + k * 1.90821492927058770002e-10 - half + f +
-             k * 6.93147180369123816490e-01;
+  return s * (half + (t1 + t2)) + (k * 1.90821492927058770002e-10 + c) - half + f +
+         k * 6.93147180369123816490e-01;
+}
+}  // namespace detail
+TS_MATH_FN double log(double x) {
+  bool tiny = x < 2.2250738585072014e-308;
+  double y = detail::log_of(tiny ? x * 18014398509481984.0 : x, tiny ? 54.0 : 0.0, 0.0);
   y = x == std::numeric_limits<double>::infinity() ? x : y;
   y = x == 0.0 ? -std::numeric_limits<double>::infinity() : y;
   return x >= 0.0 ? y : std::numeric_limits<double>::quiet_NaN();
+}
+TS_MATH_FN double log1p(double x) {
+  double u = 1.0 + x;
+  double c = (x - (u - 1.0)) / u;  // what rounding took from u, as it counts in the logarithm
+  c = u > 0x1p60 ? 0.0 : c;
+  double y = detail::log_of(u, 0.0, c);
+  y = abs(x) < 1e-16 ? x : y;
+  y = x == std::numeric_limits<double>::infinity() ? x : y;
+  y = x == -1.0 ? -std::numeric_limits<double>::infinity() : y;
+  return x >= -1.0 ? y : std::numeric_limits<double>::quiet_NaN();
 }
 
 TS_MATH_FN float tanh(float x) {
@@ -557,10 +598,63 @@ TS_MATH_FN float tan_of(Angle t, float x) {
   float y = (odd ? c : s) / (odd ? s : c);
   return with_sign_of(y, (t.quadrant & 1u) ^ (std::bit_cast<uint32_t>(x) >> 31));
 }
+
+// Of double the angle in two parts, up to the same size: pi / 2 in pieces of 33 bits.
+struct LongAngle {
+  double n, r, rest;
+};
+TS_MATH_FN LongAngle near_angle(double x) {
+  double a = abs(x);
+  double n = (a * 0.63661977236758134 + 6755399441055744.0) - 6755399441055744.0;
+  double t = a - n * 0x1.921fb544p+0, w = n * 0x1.0b4611a6p-34;
+  double first = t - w, back = first - t;
+  double tail = ((t - (first - back)) - (w + back)) - n * 0x1.3198a2e037073p-69;
+  double r = first + tail;
+  return {n, r, (first - r) + tail};
+}
+TS_MATH_FN double sin_part(const LongAngle& t) {
+  double z = t.r * t.r, z2 = z * z, cube = z * t.r;
+  double p =
+      (0.008333333333330946103 + z * -0.0001984126983675497001) +
+      ((2.755731610068302914e-6 + z * -2.505113145542794739e-8) + 1.591810123027412035e-10 * z2) *
+          z2;
+  return t.r - ((z * (0.5 * t.rest - cube * p) - t.rest) - cube * -0.1666666666666666462);
+}
+TS_MATH_FN double cos_part(const LongAngle& t) {
+  double z = t.r * t.r, z2 = z * z, half = 0.5 * z, w = 1.0 - half;
+  double p = ((0.04166666666666666539 + z * -0.001388888888888739575) +
+              (0.00002480158729876343316 + z * -2.755731727056032407e-7) * z2) +
+             (2.08761460246897466e-9 + z * -1.138261486855632458e-11) * (z2 * z2);
+  return w + (((1.0 - w) - half) + (z2 * p - t.r * t.rest));
+}
+// The quadrant's bits are the last of n + 2^52.
+TS_MATH_FN uint64_t quadrant_of(double n) {
+  return std::bit_cast<uint64_t>(n + 4503599627370496.0) & 3u;
+}
+TS_MATH_FN double with_sign_of(double y, uint64_t bit) {
+  return std::bit_cast<double>(std::bit_cast<uint64_t>(y) ^ (bit << 63));
+}
 }  // namespace detail
 TS_MATH_FN float sin(float x) { return detail::sin_of(detail::any_angle(x), x); }
 TS_MATH_FN float cos(float x) { return detail::cos_of(detail::any_angle(x)); }
 TS_MATH_FN float tan(float x) { return detail::tan_of(detail::any_angle(x), x); }
+TS_MATH_FN double sin_near(double x) {
+  detail::LongAngle t = detail::near_angle(x);
+  uint64_t q = detail::quadrant_of(t.n);
+  double s = detail::sin_part(t), c = detail::cos_part(t);
+  double y = detail::with_sign_of((q & 1u) != 0 ? c : s, q >> 1);
+  return detail::with_sign_of(y, std::bit_cast<uint64_t>(x) >> 63);
+}
+TS_MATH_FN double cos_near(double x) {
+  detail::LongAngle t = detail::near_angle(x);
+  uint64_t q = detail::quadrant_of(t.n);
+  double s = detail::sin_part(t), c = detail::cos_part(t);
+  return detail::with_sign_of((q & 1u) != 0 ? s : c, ((q + 1u) >> 1) & 1u);
+}
+TS_MATH_FN bool is_near_angle(double x) { return abs(x) < 1048576.0; }
+// Larger ones by libm, one at a time: Note [Near and far] in float_math.h.
+TS_MATH_FN double sin(double x) { return is_near_angle(x) ? sin_near(x) : std::sin(x); }
+TS_MATH_FN double cos(double x) { return is_near_angle(x) ? cos_near(x) : std::cos(x); }
 
 namespace detail {
 // 2^t in double, to more digits than float has.
@@ -614,8 +708,6 @@ TS_MATH_FN float pow(float x, float y) {
   TS_MATH_FN double name(double x) { return std::name(x); }
 #define TS_MATH_LIBM_DOUBLE(name) \
   TS_MATH_FN double name(double x) { return std::name(x); }
-TS_MATH_LIBM_DOUBLE(sin)
-TS_MATH_LIBM_DOUBLE(cos)
 TS_MATH_LIBM_DOUBLE(tan)
 TS_MATH_LIBM_DOUBLE(asin)
 TS_MATH_LIBM_DOUBLE(acos)
@@ -624,11 +716,8 @@ TS_MATH_LIBM_DOUBLE(cosh)
 TS_MATH_LIBM_DOUBLE(asinh)
 TS_MATH_LIBM_DOUBLE(acosh)
 TS_MATH_LIBM_DOUBLE(atanh)
-TS_MATH_LIBM_DOUBLE(exp2)
-TS_MATH_LIBM_DOUBLE(expm1)
 TS_MATH_LIBM_DOUBLE(log2)
 TS_MATH_LIBM_DOUBLE(log10)
-TS_MATH_LIBM_DOUBLE(log1p)
 TS_MATH_LIBM_DOUBLE(erfc)
 TS_MATH_LIBM_DOUBLE(lgamma)
 TS_MATH_LIBM1(cbrt)
