@@ -35,6 +35,7 @@ class GroupText {
   // A struct of functions over rows and columns, see Note [Company of a kernel]; `fast` tells which
   // operands are read and written in vectors. The operand without an address is passed.
   std::string make_joined(const char* name, const std::vector<bool>& fast) {
+    joined_ = true;
     word_strides_.clear();
     words_ = word_dims_;
     for (int i = 0; i < plan_.num_operands; ++i) {
@@ -249,6 +250,8 @@ class GroupText {
           value += (s || in.num_sources ? ", " : "") + immediate(in.first_scalar + s);
         value += ")";
       }
+      // A value that is stored and read again is known to nobody either.
+      if (i + 1 < g_.num_instrs || joined_) value = "opaque(" + value + ")";
       out_ += std::string("  ") + storage_type(in.round_to) + " m" + num(i) + " = " +
               store_text(in.round_to, value) + "; " + register_type(in.result_cls) + " v" + num(i) +
               " = " + load_text(in.round_to, "m" + num(i)) + ";\n";
@@ -463,6 +466,7 @@ class GroupText {
   const GroupProgram& g_;
   const GroupPlan& plan_;
   const bool batch_;
+  bool joined_ = false;
   std::string out_;
   int word_dims_, words_;
   std::vector<int> word_imm_;  // of each immediate

@@ -144,6 +144,20 @@ TS_FN unsigned short st_f16(float f) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
   return h;
 }
+// The same value, of which the compiler knows nothing: where a branch makes it a constant, the next
+// operator would be worked out at compile time, by other means than the GPU's.
+TS_FN float opaque(float x) {
+  float y;
+  asm("mov.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+TS_FN double opaque(double x) {
+  double y;
+  asm("mov.f64 %0, %1;" : "=d"(y) : "d"(x));
+  return y;
+}
+TS_FN int64_t opaque(int64_t x) { return x; }
+TS_FN bool opaque(bool x) { return x; }
 TS_FN float ld_bf16(unsigned short h) { return __uint_as_float((unsigned)h << 16); }
 TS_FN unsigned short st_bf16(float f) {
 #if __CUDA_ARCH__ >= 900

@@ -642,3 +642,30 @@ def test_complex_numbers_that_only_a_dropped_operator_reads(device):
     y = torch.logical_xor(x, z)
     y.copy_(x)
     assert y.tolist() == [True, True]
+
+
+CONSTANTS = {
+    "sinc": lambda x: torch.sinc(x),
+    "sign": lambda x: torch.sign(x),
+    "heaviside": lambda x: torch.heaviside(x, torch.full_like(x, 0.5)),
+    "where": lambda x: torch.where(x > 0, 0.75, x),
+    "mask": lambda x: (x > 0).to(x.dtype),
+    "threshold": lambda x: torch.nn.functional.threshold(x, 0.5, 0.3),
+    "hardtanh": lambda x: torch.nn.functional.hardtanh(x, -0.7, 0.9),
+}
+FUNCTIONS = """
+exp exp2 expm1 log1p sin cos tan sinh cosh tanh atan asinh erf erfc sigmoid rsqrt lgamma digamma
+""".split()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("constant", CONSTANTS)
+def test_what_the_compiler_knows_of_a_value_changes_nothing(constant, dtype, device):
+    # A branch of a constant lets it work out the next function itself, by other means.
+    x = torch.tensor([0.0, -0.0, 0.5, -2.0, 1.0, 3.0, -0.25, 7.5], dtype=dtype, device=device)
+    make = CONSTANTS[constant]
+    with fuse.disabled():
+        wanted = [getattr(torch, f)(make(x)).tolist() for f in FUNCTIONS]
+    for name, values in zip(FUNCTIONS, wanted):
+        got = getattr(torch, name)(make(x)).tolist()
+        assert np.array_equal(got, values, equal_nan=True), (name, got, values)

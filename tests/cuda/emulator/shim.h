@@ -192,6 +192,15 @@ inline Complex emulated_result(Complex x) {
 
 namespace emulated_ptx {
 
+inline void mov_f32_0_1(float& out, float x) {
+  asm("" : "+x"(x));
+  out = x;
+}
+inline void mov_f64_0_1(double& out, double x) {
+  asm("" : "+x"(x));
+  out = x;
+}
+
 inline void cvt_f32_f16_0_1(float& out, unsigned short h) {
   unsigned sign = (h & 0x8000u) << 16, e = h >> 10 & 31u, m = h & 0x3ffu;
   if (e == 31) {
