@@ -157,7 +157,12 @@ Status build_kernel(Device& d, const Hash128& key, const std::string& text, cons
     std::string error;
     if (!compile_text(text, d.arch, &image, &error, effort))
       return fail(Code::kFailed, "%s: %s", what, error.c_str());
-    TS_TRY(load(d, key, image, entry, out));
+    Status loaded = load(d, key, image, entry, out);
+    // A driver may refuse what came from a cache, such as a pack that a newer compiler made.
+    if (!loaded.ok() && loaded.code != Code::kDeviceFault && loaded.code != Code::kOutOfMemory &&
+        compile_fresh(text, d.arch, &image, &error, effort))
+      loaded = load(d, key, image, entry, out);
+    TS_TRY(loaded);
   }
   count_compilations(nullptr, &cached);
   log_wait(begin, cached == cached_before ? "compiled" : "loaded", what);
