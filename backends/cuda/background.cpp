@@ -31,11 +31,10 @@ class Queue {
     return *q;
   }
 
-  bool add(const Hash128& key, std::string text, int arch, Effort effort) {
+  void add(const Hash128& key, std::string text, int arch, Effort effort) {
     std::lock_guard lock(mutex_);
-    if (jobs_.count(key)) return true;
     constexpr size_t kMost = 256;
-    if (stopping_ || waiting_.size() >= kMost) return false;
+    if (stopping_ || jobs_.count(key) || waiting_.size() >= kMost) return;
     jobs_.emplace(key, Job{std::move(text), arch, effort, false, nullptr});
     waiting_.push_back(key);
     // NVRTC 13 takes one program at a time in a process; others may take more.
@@ -43,7 +42,6 @@ class Queue {
     if (idle_ < waiting_.size() && threads_.size() < most)
       threads_.emplace_back([this] { work(); });
     wake_.notify_one();
-    return true;
   }
 
   std::unique_ptr<Compilation> take(const Hash128& key, std::chrono::milliseconds patience) {
@@ -51,7 +49,6 @@ class Queue {
     auto it = jobs_.find(key);
     if (it == jobs_.end()) return nullptr;
     if (!it->second.done) {
-      if (patience.count() == 0) return nullptr;
       // Somebody waits for it: it goes to the front.
       auto at = std::find(waiting_.begin(), waiting_.end(), key);
       if (at != waiting_.end()) std::rotate(waiting_.begin(), at, at + 1);
@@ -123,8 +120,8 @@ class Queue {
 
 }  // namespace
 
-bool compile_later(const Hash128& key, std::string text, int arch, Effort effort) {
-  return Queue::get().add(key, std::move(text), arch, effort);
+void compile_later(const Hash128& key, std::string text, int arch, Effort effort) {
+  Queue::get().add(key, std::move(text), arch, effort);
 }
 std::unique_ptr<Compilation> take_compiled(const Hash128& key, std::chrono::milliseconds patience) {
   return Queue::get().take(key, patience);

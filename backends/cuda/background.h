@@ -16,8 +16,8 @@ struct Compilation {
   std::string error;  // where there is no image
 };
 
-// Begins it unless it has been begun; false where too much is waiting already.
-bool compile_later(const Hash128& key, std::string text, int arch, Effort effort);
+// Begins it unless it has been begun, or too much is waiting already.
+void compile_later(const Hash128& key, std::string text, int arch, Effort effort);
 // What has been begun, waiting for it so long. Null: not begun, or not done. It is taken: the next
 // to ask finds nothing.
 std::unique_ptr<Compilation> take_compiled(const Hash128& key, std::chrono::milliseconds patience);

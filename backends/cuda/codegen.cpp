@@ -209,14 +209,6 @@ class GroupText {
     }
   }
 
-  bool is_plain_copy(const Instr& in) const {
-    bool keeps = in.kind == Instr::Kind::kConvert || std::strcmp(in.body->text, "return a;") == 0;
-    const Source& s = in.sources[0];
-    if (!keeps || s.kind == SourceKind::kImmediate) return false;
-    bool from_input = s.kind == SourceKind::kInput;
-    return (from_input ? g_.inputs[s.index].dtype : g_.instrs[s.index].round_to) == in.round_to;
-  }
-
   // All instructions on one element: inputs and outputs in storage form. A result is rounded to its
   // dtype by way of its storage form m, which an output then stores as it is.
   void point() {
@@ -232,7 +224,7 @@ class GroupText {
     for (int i = 0; i < g_.num_instrs; ++i) {
       const Instr& in = g_.instrs[i];
       std::string value;
-      if (is_plain_copy(in)) {
+      if (is_plain_copy(g_, in)) {
         // Unchanged bits, NaN's included.
         std::string n = num(in.sources[0].index);
         bool from_input = in.sources[0].kind == SourceKind::kInput;
@@ -474,6 +466,13 @@ class GroupText {
 };
 
 }  // namespace
+
+bool is_plain_copy(const GroupProgram& g, const Instr& in) {
+  const bool keeps =
+      in.kind == Instr::Kind::kConvert || std::strcmp(in.body->text, "return a;") == 0;
+  return keeps && in.sources[0].kind != SourceKind::kImmediate &&
+         dtype_of(g, in.sources[0]) == in.round_to;
+}
 
 std::string joined_text(const GroupProgram& g, const GroupPlan& plan, const char* name,
                         const std::vector<bool>& fast) {

@@ -63,6 +63,12 @@ inline int num_bodies(const GroupProgram& g) {
   return n;
 }
 
+inline DType dtype_of(const GroupProgram& g, const Source& s) {
+  return s.kind == SourceKind::kInput ? g.inputs[s.index].dtype : g.instrs[s.index].round_to;
+}
+// Does a value only pass? It keeps its bits then, a NaN's included.
+bool is_plain_copy(const GroupProgram& g, const Instr& in);
+
 // Words of a kernel's parameters that an immediate takes.
 inline int immediate_words(RegClass cls) { return cls == RegClass::kC128 ? 2 : 1; }
 

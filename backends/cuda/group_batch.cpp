@@ -17,8 +17,6 @@ struct Entry {
   Hash128 key;
 };
 
-bool less(const Hash128& a, const Hash128& b) { return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo; }
-
 // Entries of one structure, as many as the parameters of a launch have room for at a time.
 Status run_batches(Device& d, CUstream stream, const Entry* first, const Entry* last) {
   const GroupProgram& g = *first->program;
@@ -79,7 +77,7 @@ Status run_groups_on(Device& d, CUstream stream, const GroupProgram* const* prog
       if (num_bodies(*e.program) > 1 && !find_kernel(e.key))
         return fail(Code::kUnsupported, "the program's structures do not repeat");
   std::stable_sort(entries.begin(), entries.end(),
-                   [](const Entry& a, const Entry& b) { return less(a.key, b.key); });
+                   [](const Entry& a, const Entry& b) { return a.key < b.key; });
   const Entry *at = entries.data(), *const end = at + entries.size();
   while (at != end) {
     const Entry* next = at + 1;

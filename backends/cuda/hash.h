@@ -11,6 +11,7 @@ namespace tessera::cuda {
 struct Hash128 {
   uint64_t lo = 0, hi = 0;
   bool operator==(const Hash128&) const = default;
+  bool operator<(const Hash128& o) const { return hi != o.hi ? hi < o.hi : lo < o.lo; }
 };
 struct HashOfHash {
   size_t operator()(const Hash128& h) const { return h.lo; }

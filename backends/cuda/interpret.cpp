@@ -105,25 +105,15 @@ class Encoder {
     for (int d = 0; d < g_.ndim; ++d) w_[at++] = static_cast<uint64_t>(o.strides[d]);
     return at;
   }
-  DType dtype_of(const Source& s) const {
-    return s.kind == SourceKind::kInput ? g_.inputs[s.index].dtype : g_.instrs[s.index].round_to;
-  }
   unsigned source(const Source& s) const {
     if (s.kind == SourceKind::kImmediate) return kImmediate | s.index;
-    return slots_[number_of(s)] | static_cast<unsigned>(dtype_of(s)) << 8;
-  }
-  // As in the kernels of groups: what only passes keeps its bits.
-  bool is_plain_copy(const Instr& in) const {
-    const bool keeps =
-        in.kind == Instr::Kind::kConvert || std::strcmp(in.body->text, "return a;") == 0;
-    return keeps && in.sources[0].kind != SourceKind::kImmediate &&
-           dtype_of(in.sources[0]) == in.round_to;
+    return slots_[number_of(s)] | static_cast<unsigned>(dtype_of(g_, s)) << 8;
   }
   bool instruction(int i) {
     const Instr& in = g_.instrs[i];
     if (is_complex(in.round_to)) return false;
     int opcode = static_cast<int>(kCopy);
-    if (!is_plain_copy(in)) {
+    if (!is_plain_copy(g_, in)) {
       if (in.cls > RegClass::kB8 || in.result_cls > RegClass::kB8) return false;
       opcode = in.kind == Instr::Kind::kConvert ? opcode_of_convert(in.cls, in.result_cls)
                                                 : opcode_of(in.body, in.cls);

@@ -18,10 +18,6 @@ constexpr char kMagic[] = "tessera kernel pack 1: ";
 constexpr size_t kMagicBytes = sizeof kMagic - 1;
 constexpr uint64_t kMostEntries = 1u << 20;
 
-bool comes_before(const Hash128& a, const Hash128& b) {
-  return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo;
-}
-
 Hash128 checksum_of(const void* data, size_t n) {
   Hasher h(4);
   h.add_bytes(data, n);
@@ -82,15 +78,14 @@ bool PackFile::read() {
   for (size_t i = 0; i < table_.size(); ++i) {
     const PackEntry& e = table_[i];
     if (e.offset > h.size || e.size > h.size - e.offset) return false;
-    if (i > 0 && !comes_before(table_[i - 1].name, e.name)) return false;
+    if (i > 0 && !(table_[i - 1].name < e.name)) return false;
   }
   return true;
 }
 
 bool PackFile::find(const Hash128& name, std::vector<char>* image) const {
-  auto it = std::lower_bound(
-      table_.begin(), table_.end(), name,
-      [](const PackEntry& e, const Hash128& n) { return comes_before(e.name, n); });
+  auto it = std::lower_bound(table_.begin(), table_.end(), name,
+                             [](const PackEntry& e, const Hash128& n) { return e.name < n; });
   if (it == table_.end() || it->name != name) return false;
   if (!image) return true;
   std::vector<char> data(it->size);
@@ -116,7 +111,7 @@ std::string PackFile::about() const { return header_.line + kMagicBytes; }
 bool write_pack(const std::string& path, std::vector<PackItem> items, int toolkit,
                 const std::vector<int>& archs) {
   std::sort(items.begin(), items.end(),
-            [](const PackItem& a, const PackItem& b) { return comes_before(a.name, b.name); });
+            [](const PackItem& a, const PackItem& b) { return a.name < b.name; });
   auto same = [](const PackItem& a, const PackItem& b) { return a.name == b.name; };
   items.erase(std::unique(items.begin(), items.end(), same), items.end());
   PackHeader h{};

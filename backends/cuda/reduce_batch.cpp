@@ -59,9 +59,8 @@ Status run_alike(Device& d, CUstream stream, const Entry* first, const Entry* la
 
 Status run_entries(Device& d, CUstream stream, std::vector<Entry>& entries) {
   for (Entry& e : entries) set_key(d, e);
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return a.key.hi != b.key.hi ? a.key.hi < b.key.hi : a.key.lo < b.key.lo;
-  });
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const Entry& a, const Entry& b) { return a.key < b.key; });
   const Entry *at = entries.data(), *const end = at + entries.size();
   while (at != end) {
     const Entry* next = at + 1;
