@@ -17,15 +17,16 @@ Status run_group_on(Device& d, CUstream stream, const GroupProgram& g) {
                 "a group of %d inputs and %d outputs in %d dimensions is too large", g.num_inputs,
                 g.num_outputs, g.ndim);
   const Hash128 key = group_key(g, plan, static_cast<uint64_t>(d.ordinal));
-  const Kernel* k = interprets_always() ? nullptr : find_kernel(key);
-  if (!k && interprets(d, stream)) {
-    const bool repeats = num_bodies(g) == 1 || !makes_too_many_kernels();
-    if (repeats && !interprets_always())
+  const int bodies = num_bodies(g);
+  const Kernel* k = never_compiles(bodies) ? nullptr : find_kernel(key);
+  if (!k && interprets(d, stream, bodies)) {
+    const bool repeats = bodies == 1 || !makes_too_many_kernels();
+    if (repeats && !never_compiles(bodies))
       TS_TRY(ask_kernel(d, key, group_text(g, plan), kGroupEntry, name_of(g), &k, effort_of(plan)));
     if (!k)
       if (Status s = interpret_group(d, stream, g); s.code != Code::kUnsupported) return s;
   }
-  if (!k && num_bodies(g) > 1 && makes_too_many_kernels())
+  if (!k && bodies > 1 && makes_too_many_kernels())
     return fail(Code::kUnsupported, "the program's structures do not repeat");
   if (!k)
     TS_TRY(get_kernel(

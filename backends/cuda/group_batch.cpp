@@ -21,9 +21,10 @@ struct Entry {
 Status run_batches(Device& d, CUstream stream, const Entry* first, const Entry* last) {
   const GroupProgram& g = *first->program;
   const Hash128 key = group_key(g, first->plan, static_cast<uint64_t>(d.ordinal), true);
-  const Kernel* k = interprets_always() ? nullptr : find_kernel(key);
-  if (!k && interprets(d, stream)) {
-    if (!interprets_always())
+  const int bodies = num_bodies(g);
+  const Kernel* k = never_compiles(bodies) ? nullptr : find_kernel(key);
+  if (!k && interprets(d, stream, bodies)) {
+    if (!never_compiles(bodies))
       TS_TRY(ask_kernel(d, key, group_text(g, first->plan, true), kGroupEntry, name_of(g), &k,
                         effort_of(first->plan)));
     for (; !k && first != last; ++first) {

@@ -13,12 +13,13 @@ namespace {
 constexpr unsigned kCopy = 0xffff, kImmediate = 0x8000;
 constexpr int kMaxSlots = 46;  // a KiB of shared memory each, of the 48 that need no asking
 
-enum class Mode : uint8_t { kNever, kIfThere, kMeanwhile, kAlways };
+enum class Mode : uint8_t { kNever, kIfThere, kMeanwhile, kSingle, kAlways };
 Mode mode() {
   static const Mode chosen = [] {
     const char* v = std::getenv("TESSERA_INTERPRET");
     if (!v || !*v) return Mode::kIfThere;
     if (std::strcmp(v, "always") == 0) return Mode::kAlways;
+    if (std::strcmp(v, "single") == 0) return Mode::kSingle;
     return std::strcmp(v, "0") == 0 ? Mode::kNever : Mode::kMeanwhile;
   }();
   return chosen;
@@ -37,27 +38,34 @@ class Encoder {
 
   // False where there is no room, or something that the kernel cannot do.
   bool encode() {
-    const int immediates = start_of_immediates();
-    if (immediates + g_.num_immediates > kMaxParamWords || g_.num_immediates > 255) return false;
-    if (g_.ndim > 255 || g_.num_inputs > 255 || g_.num_outputs > 255) return false;
     find_last_uses();
+    const int inputs = static_cast<int>(
+        std::count_if(last_use_, last_use_ + g_.num_inputs, [](int use) { return use >= 0; }));
+    const int instrs = static_cast<int>(std::count_if(last_use_ + g_.num_inputs,
+                                                      last_use_ + g_.num_inputs + g_.num_instrs,
+                                                      [](int use) { return use >= 0; }));
+    program_ = kInterpretOffsets + g_.ndim + (inputs + g_.num_outputs) * (2 + g_.ndim);
+    const int immediates = program_ + 2 * instrs;
+    if (immediates + g_.num_immediates > kMaxParamWords || g_.num_immediates > 255) return false;
+    if (g_.ndim > 255 || inputs > 255 || g_.num_outputs > 255) return false;
     w_[0] = static_cast<uint64_t>(g_.numel);
-    w_[1] = static_cast<uint64_t>(g_.ndim) | static_cast<uint64_t>(g_.num_inputs) << 8 |
-            static_cast<uint64_t>(g_.num_outputs) << 16 |
-            static_cast<uint64_t>(g_.num_instrs) << 24;
+    w_[1] = static_cast<uint64_t>(g_.ndim) | static_cast<uint64_t>(inputs) << 8 |
+            static_cast<uint64_t>(g_.num_outputs) << 16 | static_cast<uint64_t>(instrs) << 24;
     w_[2] = static_cast<uint64_t>(program_) | static_cast<uint64_t>(immediates) << 32;
     w_[3] = 0;
     std::copy_n(g_.sizes, g_.ndim, w_ + kInterpretOffsets);
     int at = kInterpretOffsets + g_.ndim;
     for (int i = 0; i < g_.num_inputs; ++i) {
+      if (last_use_[i] < 0) continue;
       if (is_complex(g_.inputs[i].dtype) || !take_slot(&slots_[i])) return false;
       at = operand(g_.inputs[i], slots_[i], at);
     }
     const int outputs = at;
-    for (int i = 0; i < g_.num_inputs; ++i)
-      if (last_use_[i] < 0) give_slot(slots_[i]);
-    for (int i = 0; i < g_.num_instrs; ++i)
-      if (!instruction(i)) return false;
+    for (int i = 0, to = program_; i < g_.num_instrs; ++i) {
+      if (last_use_[g_.num_inputs + i] < 0) continue;
+      if (!instruction(i, to)) return false;
+      to += 2;
+    }
     at = outputs;
     for (int i = 0; i < g_.num_outputs; ++i)
       at = operand(g_.outputs[i].to, slots_[g_.num_inputs + g_.outputs[i].value], at);
@@ -71,22 +79,24 @@ class Encoder {
   int slots() const { return most_slots_; }
 
  private:
-  int start_of_immediates() {
-    program_ = kInterpretOffsets + g_.ndim + (g_.num_inputs + g_.num_outputs) * (2 + g_.ndim);
-    return program_ + 2 * g_.num_instrs;
-  }
   // Inputs, then results of instructions.
   int number_of(const Source& s) const {
     return s.kind == SourceKind::kInput ? s.index : g_.num_inputs + s.index;
   }
+  // -1 for what no output needs: of an operator that was dropped its inputs stay, and those may
+  // never have been stored.
   void find_last_uses() {
     std::fill_n(last_use_, g_.num_inputs + g_.num_instrs, -1);
-    for (int i = 0; i < g_.num_instrs; ++i)
-      for (int s = 0; s < g_.instrs[i].num_sources; ++s)
-        if (g_.instrs[i].sources[s].kind != SourceKind::kImmediate)
-          last_use_[number_of(g_.instrs[i].sources[s])] = i;
     for (int i = 0; i < g_.num_outputs; ++i)
       last_use_[g_.num_inputs + g_.outputs[i].value] = g_.num_instrs;
+    for (int i = g_.num_instrs; i-- > 0;) {
+      if (last_use_[g_.num_inputs + i] < 0) continue;
+      for (int s = 0; s < g_.instrs[i].num_sources; ++s) {
+        if (g_.instrs[i].sources[s].kind == SourceKind::kImmediate) continue;
+        int& last = last_use_[number_of(g_.instrs[i].sources[s])];
+        last = std::max(last, i);
+      }
+    }
   }
   bool take_slot(uint8_t* slot) {
     int i = 0;
@@ -109,7 +119,7 @@ class Encoder {
     if (s.kind == SourceKind::kImmediate) return kImmediate | s.index;
     return slots_[number_of(s)] | static_cast<unsigned>(dtype_of(g_, s)) << 8;
   }
-  bool instruction(int i) {
+  bool instruction(int i, int to) {
     const Instr& in = g_.instrs[i];
     if (is_complex(in.round_to)) return false;
     int opcode = static_cast<int>(kCopy);
@@ -133,11 +143,10 @@ class Encoder {
     uint8_t slot = 0;
     if (!take_slot(&slot)) return false;
     slots_[g_.num_inputs + i] = slot;
-    if (last_use_[g_.num_inputs + i] < 0) give_slot(slot);
-    w_[program_ + 2 * i] = static_cast<uint64_t>(opcode) | static_cast<uint64_t>(slot) << 16 |
-                           static_cast<uint64_t>(in.round_to) << 24 |
-                           static_cast<uint64_t>(in.num_scalars ? in.first_scalar : 0) << 32;
-    w_[program_ + 2 * i + 1] = from;
+    w_[to] = static_cast<uint64_t>(opcode) | static_cast<uint64_t>(slot) << 16 |
+             static_cast<uint64_t>(in.round_to) << 24 |
+             static_cast<uint64_t>(in.num_scalars ? in.first_scalar : 0) << 32;
+    w_[to + 1] = from;
     return true;
   }
 
@@ -151,7 +160,9 @@ class Encoder {
 
 }  // namespace
 
-bool interprets_always() { return mode() == Mode::kAlways; }
+bool never_compiles(int bodies) {
+  return mode() == Mode::kAlways || (mode() == Mode::kSingle && bodies == 1);
+}
 
 bool compiles_meanwhile() {
   static const bool promised = [] {
@@ -161,8 +172,9 @@ bool compiles_meanwhile() {
   return promised;
 }
 
-bool interprets(Device& d, CUstream stream) {
-  if (mode() == Mode::kNever || (mode() != Mode::kAlways && !compiles_meanwhile())) return false;
+bool interprets(Device& d, CUstream stream, int bodies) {
+  if (mode() == Mode::kNever || (mode() == Mode::kSingle && bodies > 1)) return false;
+  if (!never_compiles(bodies) && !compiles_meanwhile()) return false;
   if (mode() == Mode::kIfThere) {
     // Once for a process: to compile it takes far longer than anything that it could save.
     static const bool there = is_compiled(interpret_text(), d.arch, Effort::kFull);

@@ -9,7 +9,8 @@
 // company run without it meanwhile, unless the memory for that is much. Work that is captured into
 // a graph waits, as a graph would keep the slow kernel, and so do programs in C++, as nobody tells
 // of their end early enough for threads that compile. TESSERA_INTERPRET=0 waits instead, =always
-// never compiles a group, =1 does not ask whether the interpreter is compiled.
+// never compiles a group, =single never one of a single body and waits for the others, =1 does not
+// ask whether the interpreter is compiled.
 #pragma once
 #include <string>
 
@@ -33,9 +34,9 @@ const std::string& interpret_text();
 
 // Can kernels be compiled on other threads? Those have to be gone before the process ends.
 bool compiles_meanwhile();
-bool interprets_always();
+bool never_compiles(int bodies);
 // Is work of this stream interpreted while its kernels are compiled?
-bool interprets(Device& d, CUstream stream);
+bool interprets(Device& d, CUstream stream, int bodies = 2);
 // kUnsupported where the program has no place in its parameters or names what it cannot do.
 Status interpret_group(Device& d, CUstream stream, const GroupProgram& g);
 

@@ -80,7 +80,16 @@ TS_REAL1(sin) TS_REAL1(cos) TS_REAL1(tan) TS_REAL1(asin) TS_REAL1(acos) TS_REAL1
 TS_REAL1(sinh) TS_REAL1(cosh) TS_REAL1(tanh) TS_REAL1(asinh) TS_REAL1(acosh) TS_REAL1(atanh)
 TS_REAL1(exp) TS_REAL1(exp2) TS_REAL1(expm1) TS_REAL1(log) TS_REAL1(log2) TS_REAL1(log10)
 TS_REAL1(log1p) TS_REAL1(erf) TS_REAL1(erfc) TS_REAL1(lgamma) TS_REAL1(cbrt) TS_REAL1(sqrt)
-TS_REAL1(fabs) TS_REAL2(fmod) TS_REAL2(atan2) TS_REAL2(hypot) TS_REAL2(copysign) TS_REAL2(pow)
+TS_REAL1(fabs) TS_REAL2(fmod) TS_REAL2(atan2) TS_REAL2(hypot) TS_REAL2(pow)
+// By bits: of the instruction `copysign` with one register for both, and its sign turned after that,
+// ptxas of CUDA 13.0 makes one operation that sets the sign always.
+TS_FN float copysign(float x, float s) {
+  return __uint_as_float((__float_as_uint(x) & 0x7fffffffu) | (__float_as_uint(s) & 0x80000000u));
+}
+TS_FN double copysign(double x, double s) {
+  const long long sign = (long long)0x8000000000000000ull;
+  return __longlong_as_double((__double_as_longlong(x) & ~sign) | (__double_as_longlong(s) & sign));
+}
 // An instruction of its own: a float select that looks like a maximum would become one, which
 // changes a NaN's bits in one kernel and not in another.
 TS_FN float select(bool c, float a, float b) {

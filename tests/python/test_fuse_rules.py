@@ -669,3 +669,35 @@ def test_what_the_compiler_knows_of_a_value_changes_nothing(constant, dtype, dev
     for name, values in zip(FUNCTIONS, wanted):
         got = getattr(torch, name)(make(x)).tolist()
         assert np.array_equal(got, values, equal_nan=True), (name, got, values)
+
+
+SIGNS = {
+    "itself": lambda x: torch.copysign(x, x),
+    "a copy": lambda x: torch.copysign(x, x + 0.0),
+    "the other": lambda x: torch.copysign(x, -x),
+    "of the other": lambda x: torch.copysign(-x, x),
+    "of its size": lambda x: torch.copysign(x.abs(), x),
+    "twice": lambda x: torch.copysign(torch.copysign(x, -x), x),
+}
+AFTER_SIGNS = {
+    "neg": torch.neg,
+    "sigmoid": torch.sigmoid,
+    "abs": torch.abs,
+    "less": lambda x: 0 - x,
+    "signbit": torch.signbit,
+    "copysign": lambda x: torch.copysign(-x, -x),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+@pytest.mark.parametrize("sign", SIGNS)
+def test_a_sign_taken_from_a_value_itself(sign, dtype, device):
+    # An assembler for GPUs took copysign(x, x), then turned, for what always has its sign set.
+    x = torch.tensor([0.5, -0.5, 3.0, -7.0, 0.0, -0.0], dtype=dtype, device=device)
+    for name, after in AFTER_SIGNS.items():
+        with fuse.disabled():
+            wanted = after(SIGNS[sign](x)).tolist()
+        got = after(SIGNS[sign](x)).tolist()
+        assert repr(got) == repr(wanted), (name, got, wanted)
+    back = -torch.copysign(x, x)
+    assert repr(back.tolist()) == repr([-v for v in x.tolist()])

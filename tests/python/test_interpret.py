@@ -42,6 +42,12 @@ for dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, to
     x = torch.arange(-100, 100).to("cuda", dtype)
     y = x.flip(0)
     note(f"whole {dtype}", (x + y) * 3, x & y, x * 0.3 + y, (x > y).to(dtype) + x)
+# Of what is overwritten before anybody looks, an input is left that was never stored.
+half = torch.tensor(-3.1, dtype=torch.float16, device="cuda")
+half.lerp_(torch.ones_like(half), 0.5)
+y = torch.masked.logaddexp(half, half.reshape(-1), dtype=torch.float64, other_mask=half < 0)
+y.copy_(half)
+note("dropped", y, half)
 if sys.argv[1:] != ["short"]:
     model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 3)).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)

@@ -88,25 +88,30 @@ def test_float_is_doubles_rounded_but_for_a_few_places(name):
     assert torch.equal(torch.isinf(want), torch.isinf(got))
 
 
-def test_where_results_are_exact():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_where_results_are_exact(dtype):
     inf = math.inf
-    assert torch.lgamma(torch.tensor([1.0, 2.0, 0.0, -0.0, -3.0, inf, -inf])).tolist() == [
+
+    def numbers(*values):
+        return torch.tensor(values, dtype=dtype)
+
+    assert torch.lgamma(numbers(1.0, 2.0, 0.0, -0.0, -3.0, inf, -inf)).tolist() == [
         0.0, 0.0, inf, inf, inf, inf, inf,
     ]  # fmt: skip
-    assert torch.i0(torch.tensor([0.0, -0.0, inf, -inf])).tolist() == [1.0, 1.0, inf, inf]
-    assert torch.special.i1(torch.tensor([0.0, inf, -inf])).tolist() == [0.0, inf, -inf]
-    assert torch.special.i0e(torch.tensor([0.0, inf, -inf])).tolist() == [1.0, 0.0, 0.0]
-    assert torch.special.modified_bessel_k0(torch.tensor([0.0, inf])).tolist() == [inf, 0.0]
-    assert torch.special.scaled_modified_bessel_k1(torch.tensor([0.0, inf])).tolist() == [inf, 0.0]
-    assert torch.special.ndtri(torch.tensor([0.0, 0.5, 1.0])).tolist() == [-inf, 0.0, inf]
-    assert torch.digamma(torch.tensor([0.0, -0.0, inf])).tolist() == [-inf, inf, inf]
-    assert torch.isnan(torch.digamma(torch.tensor([-1.0, -1e9, -inf, math.nan]))).all()
-    assert torch.erfinv(torch.tensor([1.0, -1.0, 0.0])).tolist() == [inf, -inf, 0.0]
-    assert torch.isnan(torch.erfinv(torch.tensor([1.5, -1.5, math.nan]))).all()
-    assert torch.erfc(torch.tensor([inf, -inf, 0.0])).tolist() == [0.0, 2.0, 1.0]
-    assert torch.hypot(torch.tensor([inf]), torch.tensor([math.nan])).tolist() == [inf]
-    zeros = torch.tensor([0.0, 0.0, -0.0, -0.0])
-    sides = torch.tensor([0.0, -0.0, 0.0, -0.0])
+    assert torch.i0(numbers(0.0, -0.0, inf, -inf)).tolist() == [1.0, 1.0, inf, inf]
+    assert torch.special.i1(numbers(0.0, inf, -inf)).tolist() == [0.0, inf, -inf]
+    assert torch.special.i0e(numbers(0.0, inf, -inf)).tolist() == [1.0, 0.0, 0.0]
+    assert torch.special.modified_bessel_k0(numbers(0.0, inf)).tolist() == [inf, 0.0]
+    assert torch.special.scaled_modified_bessel_k1(numbers(0.0, inf)).tolist() == [inf, 0.0]
+    assert torch.special.ndtri(numbers(0.0, 0.5, 1.0)).tolist() == [-inf, 0.0, inf]
+    assert torch.digamma(numbers(0.0, -0.0, inf)).tolist() == [-inf, inf, inf]
+    assert torch.isnan(torch.digamma(numbers(-1.0, -1e9, -inf, math.nan))).all()
+    assert torch.erfinv(numbers(1.0, -1.0, 0.0)).tolist() == [inf, -inf, 0.0]
+    assert torch.isnan(torch.erfinv(numbers(1.5, -1.5, math.nan))).all()
+    assert torch.erfc(numbers(inf, -inf, 0.0)).tolist() == [0.0, 2.0, 1.0]
+    assert torch.hypot(numbers(inf), numbers(math.nan)).tolist() == [inf]
+    zeros = numbers(0.0, 0.0, -0.0, -0.0)
+    sides = numbers(0.0, -0.0, 0.0, -0.0)
     want = [math.atan2(y, x) for y, x in zip(zeros.tolist(), sides.tolist())]
     got = torch.atan2(zeros, sides).tolist()
     assert [math.copysign(1, v) for v in got] == [math.copysign(1, v) for v in want]

@@ -38,10 +38,12 @@ EMULATED_FILES = (
     "test_cuda_pool.py",
     "test_cuda_search.py",
     "test_cuda_sorting.py",
+    "test_cuda_special.py",
     "test_distributed.py",
     "test_dropout_and_norms.py",
     "test_fuse.py",
     "test_grad_scaler.py",
+    "test_interpret.py",
     "test_norms.py",
     "test_optim.py",
     "test_optimizers.py",
@@ -269,13 +271,18 @@ def random_programs(count: int, device: str, env: dict[str, str]) -> Counts:
 
 
 def allocator(count: int) -> Counts:
-    """The allocator against its model, on two processes with seeds of their own."""
+    """Against its model, by two processes with seeds of their own; then threads and streams."""
     program = need(RELEASE / "bin" / "allocator_model", "allocator_model")
     commands = [[program, "--ops", count // 2, "--seed", seed] for seed in (1, 100001)]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         results = list(
             pool.map(lambda c: run(c, {}, limit=3600, show=lambda line: False), commands)
         )
+    canaries = need(RELEASE / "bin" / "stream_canaries", "stream_canaries")
+    small = [canaries, "--ops", count // 50, "--largest", 14]
+    results.append(
+        run(small, {"TESSERA_VIRTUAL_GPU": "1x2GiB"}, limit=600, show=lambda line: False)
+    )
     for _, lines in results:
         print("\n".join(lines[-3:]), flush=True)
     return add([(0, 1) if status else (1, 0) for status, _ in results])
@@ -328,6 +335,10 @@ def emulated(runner: Runner) -> None:
     def random() -> Counts:
         return random_programs(25, "cuda", emulated_gpu("async,shuffle"))
 
+    def interpreted() -> Counts:
+        mode = {"TESSERA_INTERPRET": "always", "TESSERA_KERNEL_BUDGET": "1000000000"}
+        return random_programs(4000 if everything else 300, "cuda", emulated_gpu("async") | mode)
+
     def layouts() -> Counts:
         program = ROOT / "tests" / "cuda" / "emulator" / "layouts.py"
         return one([sys.executable, program, 3000], emulated_gpu("1x4GiB,async,shuffle,exact"))
@@ -336,6 +347,8 @@ def emulated(runner: Runner) -> None:
         runner.section("emulated gpu", itself)
     runner.section("emulated c++", cpp)
     runner.section("emulated python", python)
+    if not word:
+        runner.section("emulated interpreter", interpreted)
     if everything and not word:
         runner.section("emulated random", random)
         runner.section("emulated layouts", layouts)

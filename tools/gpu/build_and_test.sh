@@ -2,7 +2,7 @@
 # Builds and tests on a GPU machine with nothing but what is installed there: no network, no .venv.
 #
 #   tools/gpu/build_and_test.sh [--build] [--pack] [--tests] [--python] [--conformance] [--seeds]
-#                               [--memcheck] [--fuzz N] [--bench] [-k WORD]
+#                               [--memcheck] [--canaries] [--fuzz N] [--bench] [-k WORD]
 #
 # Without flags: all of it, with 20000 random programs. Logs and the table go to ${OUT:-build/gpu/out}.
 # Environment: TESSERA_PYTHON (python3), TESSERA_JOBS (all cores), FUZZ_SHARDS (8), FUZZ_SEED (1),
@@ -17,9 +17,9 @@ jobs=${TESSERA_JOBS:-$(nproc)}
 shards=${FUZZ_SHARDS:-8}
 processes=${SHARDS:-8}
 limit=${PART_LIMIT:-1500}
-do_build="" do_pack="" do_tests="" do_python="" do_bench="" do_conformance="" do_seeds="" do_memcheck="" fuzz=0 word=""
+do_build="" do_pack="" do_tests="" do_python="" do_bench="" do_conformance="" do_seeds="" do_memcheck="" do_canaries="" fuzz=0 word=""
 
-[[ $# -gt 0 ]] || set -- --build --pack --tests --python --conformance --seeds --memcheck --fuzz 20000 --bench
+[[ $# -gt 0 ]] || set -- --build --pack --tests --python --conformance --seeds --memcheck --canaries --fuzz 20000 --bench
 while [[ $# -gt 0 ]]; do
   case $1 in
     --build) do_build=1 ;;
@@ -30,6 +30,7 @@ while [[ $# -gt 0 ]]; do
     --conformance) do_conformance=1 ;;
     --seeds) do_seeds=1 ;;
     --memcheck) do_memcheck=1 ;;
+    --canaries) do_canaries=1 ;;
     --fuzz) fuzz=${2:?--fuzz needs a number of programs}; shift ;;
     -k) word=${2:?-k needs a word}; shift ;;
     *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
@@ -152,20 +153,26 @@ memcheck() {
   row memcheck "$(counts "$log"), $(grep -c '========= Invalid' "$log") invalid accesses" $((SECONDS - began)) $status
 }
 
+# Groups of two or more are compiled and waited for; single operators, which they are compared with,
+# are interpreted: thousands of kernels less.
 fuzz_all() {
-  local program=$build/bin/fuse_random began=$SECONDS status=0 bad=0 pids=() i
+  local program=$build/bin/fuse_random began=$SECONDS status log=$out/fuzz.log
   [[ -x $program ]] || { skip fuzz "$program is not there"; return; }
-  for ((i = 0; i < shards; i++)); do
-    timeout "$limit" "$program" --programs $(((fuzz + shards - 1) / shards)) --device cuda \
-      --seed $((${FUZZ_SEED:-1} + i * 1000003)) >"$out/fuzz.$i.log" 2>&1 &
-    pids+=($!)
-  done
-  for ((i = 0; i < shards; i++)); do
-    wait "${pids[i]}" || { status=1 bad=$((bad + 1)); echo "shard $i:"; tail -n 30 "$out/fuzz.$i.log"; }
-  done
-  # One file is easier to carry away than one a shard.
-  tail -n 40 "$out"/fuzz.*.log >"$out/fuzz.log" && rm -f "$out"/fuzz.[0-9]*.log
-  row fuzz "$fuzz programs over $shards processes, $bad of them failed" $((SECONDS - began)) $status
+  TESSERA_INTERPRET=${TESSERA_INTERPRET:-single} TESSERA_KERNEL_BUDGET=1000000000 timeout "$limit" "$program" \
+    --programs "$fuzz" --device cuda --shards "$shards" --seed "${FUZZ_SEED:-1}" --reports 20 >"$log" 2>&1
+  status=$?
+  [[ $status == 0 ]] || tail -n 60 "$log"
+  row fuzz "$(grep -h 'programs with fused groups' "$log" | cut -c1-80), $(grep -h ' disagreements' "$log")" $((SECONDS - began)) $status
+}
+
+# Device memory of many threads and streams, told apart by what was written into it.
+canaries() {
+  local program=$build/bin/stream_canaries began=$SECONDS status log=$out/canaries.log
+  [[ -x $program ]] || { skip canaries "$program is not there"; return; }
+  timeout "$limit" "$program" >"$log" 2>&1
+  status=$?
+  [[ $status == 0 ]] || tail -n 20 "$log"
+  row canaries "$(tail -n 1 "$log")" $((SECONDS - began)) $status
 }
 
 benchmarks() {
@@ -186,6 +193,7 @@ benchmarks() {
 [[ -z $do_conformance ]] || conformance
 [[ -z $do_seeds ]] || seeds
 [[ -z $do_memcheck ]] || memcheck
+[[ -z $do_canaries ]] || canaries
 [[ $fuzz == 0 ]] || fuzz_all
 [[ -z $do_bench ]] || { rm -f "$out/bench.log"; benchmarks; }
 

@@ -57,8 +57,8 @@ TS_SHARED_MATH(
       return sum * h;
     }  //
 
-    TS_SPECIAL_FN double i0e(double x) { return isnan(x) ? x : scaled_i(0, fabs(x)); }  //
-    TS_SPECIAL_FN double i0(double x) { return i0e(x) * exp(fabs(x)); }                 //
+    TS_SPECIAL_FN double i0e(double x) { return isnan(x) ? x : scaled_i(0, fabs(x)); }        //
+    TS_SPECIAL_FN double i0(double x) { return isinf(x) ? fabs(x) : i0e(x) * exp(fabs(x)); }  //
     TS_SPECIAL_FN double i1e(double x) {
       if (isnan(x)) return x;
       double a = fabs(x);
@@ -75,8 +75,8 @@ TS_SHARED_MATH(
         v = scaled_i(1, a);
       }
       return copysign(v, x);
-    }                                                                    //
-    TS_SPECIAL_FN double i1(double x) { return i1e(x) * exp(fabs(x)); }  //
+    }                                                                                   //
+    TS_SPECIAL_FN double i1(double x) { return isinf(x) ? x : i1e(x) * exp(fabs(x)); }  //
 
     TS_SPECIAL_FN double k0e(double x) {
       if (x == 0) return infinite();
