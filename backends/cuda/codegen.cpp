@@ -2,6 +2,7 @@
 // stores, so that a thread has its loads in flight together and an output may be its own input.
 #include "codegen.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -243,10 +244,15 @@ class GroupText {
         value += ")";
       }
       // A value that is stored and read again is known to nobody either.
-      if (i + 1 < g_.num_instrs || joined_) value = "opaque(" + value + ")";
-      out_ += std::string("  ") + storage_type(in.round_to) + " m" + num(i) + " = " +
-              store_text(in.round_to, value) + "; " + register_type(in.result_cls) + " v" + num(i) +
-              " = " + load_text(in.round_to, "m" + num(i)) + ";\n";
+      const bool goes_on = i + 1 < g_.num_instrs || joined_;
+      const bool in_register =
+          std::strcmp(storage_type(in.round_to), register_type(in.result_cls)) == 0;
+      if (goes_on && !in_register) value = "opaque(" + value + ")";
+      if (!keeps_nan(in)) value = store_text(in.round_to, value);
+      if (goes_on && in_register) value = "opaque(" + value + ")";
+      out_ += std::string("  ") + storage_type(in.round_to) + " m" + num(i) + " = " + value + "; " +
+              register_type(in.result_cls) + " v" + num(i) + " = " +
+              load_text(in.round_to, "m" + num(i)) + ";\n";
     }
     for (int o = 0; o < g_.num_outputs; ++o)
       out_ += "  y" + num(o) + " = m" + num(g_.outputs[o].value) + ";\n";
@@ -472,6 +478,21 @@ bool is_plain_copy(const GroupProgram& g, const Instr& in) {
       in.kind == Instr::Kind::kConvert || std::strcmp(in.body->text, "return a;") == 0;
   return keeps && in.sources[0].kind != SourceKind::kImmediate &&
          dtype_of(g, in.sources[0]) == in.round_to;
+}
+
+bool keeps_nan(const Instr& in) {
+  static constexpr const char* kMoves[] = {"return a;",
+                                           "return negate(a);",
+                                           "return abs(a);",
+                                           "return conj(a);",
+                                           "return copysign(a, b);",
+                                           "return select(a, b, c);",
+                                           "return select(b, c, a);",
+                                           "return select(b, a, T(0));"};
+  if (in.round_to != DType::kFloat64 && in.round_to != DType::kComplex128) return false;
+  if (in.kind == Instr::Kind::kConvert || in.result_cls != in.cls) return false;
+  return std::any_of(std::begin(kMoves), std::end(kMoves),
+                     [&](const char* text) { return std::strcmp(in.body->text, text) == 0; });
 }
 
 std::string joined_text(const GroupProgram& g, const GroupPlan& plan, const char* name,

@@ -68,6 +68,9 @@ inline DType dtype_of(const GroupProgram& g, const Source& s) {
 }
 // Does a value only pass? It keeps its bits then, a NaN's included.
 bool is_plain_copy(const GroupProgram& g, const Instr& in);
+// Is the result of doubles a source's, its sign aside? Then a NaN is left as it is; others become
+// one, see one_nan in prelude.cpp.
+bool keeps_nan(const Instr& in);
 
 // Words of a kernel's parameters that an immediate takes.
 inline int immediate_words(RegClass cls) { return cls == RegClass::kC128 ? 2 : 1; }

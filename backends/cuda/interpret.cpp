@@ -10,7 +10,7 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr unsigned kCopy = 0xffff, kImmediate = 0x8000;
+constexpr unsigned kCopy = 0xffff, kImmediate = 0x8000, kAsItIs = 0xff;
 constexpr int kMaxSlots = 46;  // a KiB of shared memory each, of the 48 that need no asking
 
 enum class Mode : uint8_t { kNever, kIfThere, kMeanwhile, kSingle, kAlways };
@@ -143,8 +143,8 @@ class Encoder {
     uint8_t slot = 0;
     if (!take_slot(&slot)) return false;
     slots_[g_.num_inputs + i] = slot;
-    w_[to] = static_cast<uint64_t>(opcode) | static_cast<uint64_t>(slot) << 16 |
-             static_cast<uint64_t>(in.round_to) << 24 |
+    const uint64_t round_to = keeps_nan(in) ? kAsItIs : static_cast<uint64_t>(in.round_to);
+    w_[to] = static_cast<uint64_t>(opcode) | static_cast<uint64_t>(slot) << 16 | round_to << 24 |
              static_cast<uint64_t>(in.num_scalars ? in.first_scalar : 0) << 32;
     w_[to + 1] = from;
     return true;

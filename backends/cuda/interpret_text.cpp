@@ -4,7 +4,8 @@
 // instructions, a byte each, the latter in 16 bits; 2 where instructions and immediates begin, 32
 // bits each; 3 nothing; 4.. sizes; then each input and output: its address, its dtype and slot (a
 // byte each), a stride for each dimension; then two words an instruction:
-//   opcode (16 bits), slot of the result (8), dtype of the result (8), its first scalar (16)
+//   opcode (16 bits), slot of the result (8), dtype of the result (8; 255: left as it is), its
+//   first scalar (16)
 //   four sources of 16 bits: slot or immediate (8), dtype (4), or 0x8000 for an immediate
 // then a word for each immediate. A slot holds a value as memory would.
 #include <algorithm>
@@ -171,7 +172,7 @@ void memory_functions(std::string* out) {
     round += head + "return " + to_word(t, store_text(t, cls + "(r)")) + ";\n";
   }
   *out += load + "  }\n  return 0;\n}\n" + store + "  }\n}\n" + reg + "  }\n  return 0;\n}\n" +
-          round + "  }\n  return 0;\n}\n";
+          round + "  }\n  return r;\n}\n";
 }
 
 std::string name_of(const Opcodes& all, size_t i) {

@@ -701,3 +701,55 @@ def test_a_sign_taken_from_a_value_itself(sign, dtype, device):
         assert repr(got) == repr(wanted), (name, got, wanted)
     back = -torch.copysign(x, x)
     assert repr(back.tolist()) == repr([-v for v in x.tolist()])
+
+
+def test_a_sum_of_integers_may_overflow(device):
+    # A compiler that takes it for granted that none does knows that x + x is zero for zero alone.
+    x = torch.tensor([7, 0, -(2**63), 2**62, -(2**62)], device=device)
+    assert torch.logical_or(x + x, x + x).tolist() == [True, False, False, True, True]
+    assert torch.logical_not(x * 2 + 0).tolist() == [False, True, True, False, False]
+    assert ((x + x) > x).tolist() == [True, False, True, False, False]
+    assert torch.logical_and(x.neg() == x, x != 0).tolist() == [False, False, True, False, False]
+    assert ((x.abs() * 2) < 0).tolist() == [False, False, False, True, True]
+
+
+NAN_MAKERS = {
+    "sub": lambda x, y: x - y,
+    "add": lambda x, y: y + x,
+    "mul": lambda x, y: x * -y,
+    "floor_divide": lambda x, y: torch.floor_divide(x, y),
+    "fmod": lambda x, y: torch.fmod(y, x),
+    "lerp": lambda x, y: torch.lerp(x, y, 0.5),
+    "where": lambda x, y: torch.where(x > 0, -x, y),
+    "sum": lambda x, y: (x - y).sum() + y,
+    "softmax": lambda x, y: torch.softmax(-x, 0) * y,
+}
+
+
+REAL = [torch.float64, torch.float32, torch.float16]
+NAN_CASES = [(make, dtype) for make in NAN_MAKERS for dtype in REAL]
+NAN_CASES += [(make, torch.complex128) for make in ("sub", "add", "mul", "lerp", "sum")]
+
+
+@pytest.mark.parametrize("make,dtype", NAN_CASES)
+def test_the_bits_of_nan(make, dtype, device):
+    # Two NaNs of different signs: which one a sum of doubles passes on is up to hardware.
+    nan = float("nan")
+    a = torch.tensor([nan, -1.0, nan, 2.0, nan], dtype=torch.float64).to(device)
+    minus = torch.tensor(-1.0, dtype=torch.float64, device=device)
+    x, y = torch.copysign(a, minus), a.flip(0)
+    if dtype.is_complex:
+        x, y = torch.complex(x, y), torch.complex(y, -x)
+    else:
+        x, y = x.to(dtype), y.to(dtype)
+    f = NAN_MAKERS[make]
+
+    def bits():
+        z = f(x, y)
+        more = (-z + x * 2).abs() if not dtype.is_complex else -z + x * 2
+        both = [torch.view_as_real(t) if dtype.is_complex else t for t in (z, more)]
+        return [t.cpu().contiguous().view(torch.uint8).tolist() for t in both]
+
+    with fuse.disabled():
+        wanted = bits()
+    assert bits() == wanted

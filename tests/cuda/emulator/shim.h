@@ -200,6 +200,10 @@ inline void mov_f64_0_1(double& out, double x) {
   asm("" : "+x"(x));
   out = x;
 }
+inline void mov_b64_0_1(long long& out, long long x) {
+  asm("" : "+r"(x));
+  out = x;
+}
 
 inline void cvt_f32_f16_0_1(float& out, unsigned short h) {
   unsigned sign = (h & 0x8000u) << 16, e = h >> 10 & 31u, m = h & 0x3ffu;
