@@ -2,7 +2,7 @@
 # Builds and tests on a GPU machine with nothing but what is installed there: no network, no .venv.
 #
 #   tools/gpu/build_and_test.sh [--build] [--pack] [--tests] [--python] [--conformance] [--seeds]
-#                               [--memcheck] [--canaries] [--fuzz N] [--bench] [-k WORD]
+#                               [--memcheck] [--sanitize TOOL] [--canaries] [--fuzz N] [--bench] [-k WORD]
 #
 # Without flags: all of it, with 20000 random programs. Logs and the table go to ${OUT:-build/gpu/out}.
 # Environment: TESSERA_PYTHON (python3), TESSERA_JOBS (all cores), FUZZ_SHARDS (8), FUZZ_SEED (1),
@@ -17,7 +17,7 @@ jobs=${TESSERA_JOBS:-$(nproc)}
 shards=${FUZZ_SHARDS:-8}
 processes=${SHARDS:-8}
 limit=${PART_LIMIT:-1500}
-do_build="" do_pack="" do_tests="" do_python="" do_bench="" do_conformance="" do_seeds="" do_memcheck="" do_canaries="" fuzz=0 word=""
+do_build="" do_pack="" do_tests="" do_python="" do_bench="" do_conformance="" do_seeds="" tools="" do_canaries="" fuzz=0 word=""
 
 [[ $# -gt 0 ]] || set -- --build --pack --tests --python --conformance --seeds --memcheck --canaries --fuzz 20000 --bench
 while [[ $# -gt 0 ]]; do
@@ -29,7 +29,8 @@ while [[ $# -gt 0 ]]; do
     --bench) do_bench=1 ;;
     --conformance) do_conformance=1 ;;
     --seeds) do_seeds=1 ;;
-    --memcheck) do_memcheck=1 ;;
+    --memcheck) tools+=" memcheck" ;;
+    --sanitize) tools+=" ${2:?--sanitize needs memcheck, racecheck, initcheck or synccheck}"; shift ;;
     --canaries) do_canaries=1 ;;
     --fuzz) fuzz=${2:?--fuzz needs a number of programs}; shift ;;
     -k) word=${2:?-k needs a word}; shift ;;
@@ -136,21 +137,22 @@ seeds() {
   row seeds "$(grep -c "^cuda " "$log") blocks, $(grep -c "^cuda .* fails  " "$log") failed" $((SECONDS - began)) $status
 }
 
-# Every tensor is an allocation of its own, so that an access beyond it shows.
-memcheck() {
-  local began=$SECONDS status log=$out/memcheck.log tool
+# One tool of compute-sanitizer. Every tensor is an allocation of its own, so that an access beyond it shows.
+sanitize() {
+  local kind=$1 began=$SECONDS status log=$out/$1.log tool
   tool=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
-  [[ -x $tool ]] || { skip memcheck "no compute-sanitizer"; return; }
+  [[ -x $tool ]] || { skip "$kind" "no compute-sanitizer"; return; }
   # Not those that provoke an illegal access, nor those that read what a child prints.
   local files=() file
   for file in tests/python/test_cuda_*.py; do
     case $file in *_faults.py | *_devices.py) ;; *) files+=("$file") ;; esac
   done
-  PYTORCH_NO_CUDA_MEMORY_CACHING=1 in_shards "$log" "${files[@]}" -- "$tool" --tool memcheck \
+  PYTORCH_NO_CUDA_MEMORY_CACHING=1 in_shards "$log" "${files[@]}" -- "$tool" --tool "$kind" \
     --report-api-errors no --error-exitcode 9 "$python" -m pytest -q --color=no -p no:cacheprovider ${word:+-k "$word"}
   status=$?
-  grep -hE '^========= (Invalid|Program hit|ERROR SUMMARY)' "$log" | sort | uniq -c | sort -rn | head -n 12
-  row memcheck "$(counts "$log"), $(grep -c '========= Invalid' "$log") invalid accesses" $((SECONDS - began)) $status
+  grep -hE '^========= (Invalid|Uninitialized|Error: Race|Warning: Race|Barrier|Program hit|ERROR SUMMARY|RACECHECK SUMMARY)' "$log" |
+    sort | uniq -c | sort -rn | head -n 12
+  row "$kind" "$(counts "$log"), $(grep -cE '^========= (Invalid|Uninitialized|Error: Race|Barrier)' "$log") findings" $((SECONDS - began)) $status
 }
 
 # Groups of two or more are compiled and waited for; single operators, which they are compared with,
@@ -192,7 +194,7 @@ benchmarks() {
 [[ -z $do_python ]] || python_tests
 [[ -z $do_conformance ]] || conformance
 [[ -z $do_seeds ]] || seeds
-[[ -z $do_memcheck ]] || memcheck
+for tool in $tools; do sanitize "$tool"; done
 [[ -z $do_canaries ]] || canaries
 [[ $fuzz == 0 ]] || fuzz_all
 [[ -z $do_bench ]] || { rm -f "$out/bench.log"; benchmarks; }
