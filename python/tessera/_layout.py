@@ -22,6 +22,12 @@ class memory_format(_Named):
 
 
 strided = layout("strided", 0)
+# No tensor has these yet: what is asked for one raises.
+sparse_coo = layout("sparse_coo", 1)
+sparse_csr = layout("sparse_csr", 2)
+sparse_csc = layout("sparse_csc", 3)
+sparse_bsr = layout("sparse_bsr", 4)
+sparse_bsc = layout("sparse_bsc", 5)
 contiguous_format = memory_format("contiguous_format", 0)
 preserve_format = memory_format("preserve_format", 1)
 channels_last = memory_format("channels_last", 2)

@@ -48,6 +48,8 @@ def environment(kind, packages):
 def run(block, kind, packages, python=sys.executable, timeout=300):
     """Runs it with the Tessera of a folder; what came of it."""
     env = environment(kind, packages)
+    if env.get("TESSERA_FUSE") == "check":  # everything runs twice, and is compared
+        timeout *= 5
     with tempfile.TemporaryDirectory() as folder:
         env["TESSERA_TOP_DIR"] = folder  # virtual GPUs of other programs are not seen
         if block.file.endswith(".sh"):

@@ -133,7 +133,7 @@ class Generator {
     for (int i = 0; i < 3; ++i) take(data());
     int steps = 6 + pick(34);
     for (int i = 0; i < steps; ++i) take(statement());
-    if (program_.gradients && chance(2)) take(backward());
+    if (program_.gradients && chance(2) && !live_.empty()) take(backward());
     while (done_ < program_.statements.size()) done_ = machine.step(done_);  // an open thread
     unfused = machine.finish();
     left_out_ |= machine.late_error();

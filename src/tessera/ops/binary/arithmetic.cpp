@@ -227,6 +227,23 @@ TS_OP({
                 {"T(3, 4), 2, rounding_mode=None"}},
 });
 TS_OP({
+    .schema = "div(Number self, Tensor|Scalar other, *, str? rounding_mode) -> Tensor",
+    .also = "divide",
+    .doc = "self / other, rounded.",
+    .example = "torch.div(7, torch.tensor([2, -2]), rounding_mode='floor')",
+    .forms = kFunction | kOut,
+    .hidden = true,
+    .run = [](const Call& c) -> Outputs {
+      const Scalar x = c.scalar(0);
+      const Device device = c.args[1].is_tensor() ? c.tensor(1).device() : Device{};
+      TensorBase self = op::full({}, x, result_type(c.args.first(1)), device);
+      std::optional<std::string_view> mode;
+      if (c.has(2)) mode = c.text(2);
+      return op::div(self, c.args[1], mode);
+    },
+    .samples = {{"7, T(3, 4), rounding_mode='floor'"}},
+});
+TS_OP({
     // other / self, as PyTorch computes it.
     .schema = "_rdiv(Tensor self, Tensor|Scalar other) -> Tensor",
     .forms = kFunction,

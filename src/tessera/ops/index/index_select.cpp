@@ -5,6 +5,7 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/index.h"
+#include "tessera/gen/ternary.h"
 #include "tessera/ops/index/layout.h"
 
 namespace tessera {
@@ -184,11 +185,10 @@ TS_OP({
           if (b.wants(0))
             b.set(0, op::index_fill(b.grad, b.integer(1), b.tensor(2), Value(Scalar(0))));
           if (!b.wants(3)) return;
-          // By index: negative positions count from the end here.
-          std::vector<TensorBase> at(b.shape(0).size());
-          if (at.empty()) return b.set(3, b.grad);
-          at[static_cast<size_t>(wrap_dim(b.integer(1), b.shape(0).ndim()))] = b.tensor(2);
-          b.set(3, op::index(b.grad, at));
+          // Places, not indices: what is filled twice counts once.
+          TensorBase none = op::full(b.shape(0).span(), false, DType::kBool, b.grad.device());
+          TensorBase filled = op::index_fill(none, b.integer(1), b.tensor(2), Value(Scalar(true)));
+          b.set(3, op::where(filled, b.grad, Scalar(0)));
         },
     .updates_self = true,
     .samples = {{"T(5, 4), 0, I([0, 4], 5), 2.5"},

@@ -37,12 +37,12 @@ TS_OP({
     .saves = "L",
     .backward =
         [](Backward& b) {
-          // With P = L^H G, S its lower triangle made Hermitian: L^-H S L^-1 / 2.
+          // With P = L^H G, S its lower triangle and that of P^H above it: L^-H S L^-1 / 2. The
+          // diagonal stays complex, as PyTorch's: what makes the matrix Hermitian drops that part.
           const bool upper = b.flag(1);
           TensorBase l = upper ? mH(b.result) : b.result, g = upper ? mH(b.grad) : b.grad;
           TensorBase p = op::tril(op::matmul(mH(l), g));
-          TensorBase s = op::add(op::tril(p, -1), mH(p));
-          if (is_complex(s.dtype())) s = op::mul(op::add(s, mH(s)), Scalar(0.5));
+          TensorBase s = op::add(p, mH(op::tril(p, -1)));
           s = op::linalg_solve_triangular(mH(l), s, true);
           s = op::linalg_solve_triangular(l, s, false, false);
           b.set(0, op::mul(s, Scalar(0.5)));

@@ -144,7 +144,7 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const Reduction how = reduction_of(c, 5, 6, 7);
-      const auto [x, single] = rows_of(c.tensor(0));
+      const TensorBase x = rows_of(c.tensor(0)).x;
       const TensorBase& given = c.tensor(1);
       const int64_t n = x.size(0), classes = x.size(1), p = c.integer(2);
       TS_CHECK_VALUE(p == 1 || p == 2, "only p == 1 and p == 2 supported");
@@ -169,7 +169,7 @@ TS_OP({
       TensorBase others = op::mul(z, op::rsub(own, 1));
       const int64_t one = 1;
       TensorBase losses = op::div(op::sum(others, std::span(&one, 1)), Scalar(classes));
-      if (single && how == Reduction::kNone) losses = op::squeeze(losses, 0);
+      if (given.dim() == 0 && how == Reduction::kNone) losses = op::squeeze(losses, 0);
       return reduced(losses, how);
     },
     .autocast = Autocast::kFloat32,

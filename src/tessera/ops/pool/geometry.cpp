@@ -47,6 +47,9 @@ Windows regular(const Op& op, const TensorBase& input, int n, const Dims& kernel
     TS_CHECK(w.stride[d] > 0, "stride should not be zero");
     TS_CHECK(w.dilation[d] > 0, "dilation should be greater than zero, but got ", w.dilation);
     TS_CHECK(w.padding[d] >= 0, "pad must be non-negative, but got pad: ", w.padding[d]);
+    TS_CHECK(w.kernel[d] - 1 < INT64_MAX / w.dilation[d],
+             "effective kernel size overflows, but got kernel_size=", w.kernel[d],
+             " and dilation=", w.dilation[d]);
     int64_t reach = (w.kernel[d] - 1) * w.dilation[d] + 1;
     TS_CHECK(w.padding[d] <= reach / 2,
              "pad should be at most half of effective kernel size, but got pad=", w.padding[d],

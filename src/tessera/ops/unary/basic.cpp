@@ -84,8 +84,8 @@ TS_OP({
 });
 
 TS_BODY(logit, "t", 't', 0, (TS_FLOATS), return log(a / (T(1) - a));)
-TS_BODY(logit_clamped, "t", 't', 1, (TS_FLOATS), T top = T(1) - s0; T x = select(a < s0, s0, a);
-        x = select(x > top, top, x); return log(x / (T(1) - x));)
+TS_BODY(logit_clamped, "t", 't', 1, (TS_FLOATS), T top = T(1) - s0; T x = select(a > top, top, a);
+        x = select(a < s0, s0, x); return log(x / (T(1) - x));)
 TS_BODY(logit_backward, "tt", 't', 0, (TS_FLOATS), T slope = a / (b * (T(1) - b));
         T edge = a * std::numeric_limits<T>::infinity();
         T g = select(b == T(0) || b == T(1), edge, slope);

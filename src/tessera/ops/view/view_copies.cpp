@@ -84,7 +84,9 @@ TS_OP({
     .example = "torch.narrow_copy(torch.arange(4), 0, 1, 2)",
     .forms = kFunction | kOut,
     .run = [](const Call& c) -> Outputs {
-      return copied(op::narrow(c.tensor(0), c.integer(1), c.integer(2), c.integer(3)));
+      const int64_t dim = c.integer(1), dims = c.tensor(0).dim();
+      TS_CHECK(dim < dims, "narrow_copy(): expected dim < ", dims, ", but got ", dim);
+      return copied(op::narrow(c.tensor(0), dim, c.integer(2), c.integer(3)));
     },
     .samples = {{"T(5, 4), 0, 1, 3"}},
 });

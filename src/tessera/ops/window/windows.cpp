@@ -29,7 +29,8 @@ struct Window {
   DType dtype;
   CreationOptions options;
 
-  Window(const Call& c, const char* name, int at) : length(c.integer(0)), options(c, at + 1) {
+  Window(const Call& c, const char* name, int at)
+      : length(length_of(c, name, at + 4)), options(c, at + 1) {
     TS_CHECK_VALUE(length >= 0, name, " requires non-negative window length, got M=", length);
     dtype = options.dtype.value_or(default_dtype());
     TS_CHECK_VALUE(dtype == DType::kFloat32 || dtype == DType::kFloat64, name,
@@ -39,6 +40,14 @@ struct Window {
   template <class F>
   TensorBase make(F f) const {
     return made(length, dtype, options, f);
+  }
+
+ private:
+  // The layout is looked at before anybody else does, whose error is of another kind.
+  static int64_t length_of(const Call& c, const char* name, int layout) {
+    TS_CHECK_VALUE(!c.has(layout) || c.integer(layout) == 0, name,
+                   " is implemented for strided tensors only");
+    return c.integer(0);
   }
 };
 
