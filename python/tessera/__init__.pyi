@@ -144,6 +144,11 @@ long: dtype
 cfloat: dtype
 cdouble: dtype
 
+sparse_bsc: layout
+sparse_bsr: layout
+sparse_coo: layout
+sparse_csc: layout
+sparse_csr: layout
 strided: layout
 contiguous_format: memory_format
 preserve_format: memory_format
