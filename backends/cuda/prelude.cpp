@@ -107,6 +107,16 @@ TS_FN double select(bool c, double a, double b) {
 template <class T> TS_FN T select(bool c, T a, T b) { return c ? a : b; }
 TS_FN float negate(float x) { return __uint_as_float(__float_as_uint(x) ^ 0x80000000u); }
 TS_FN double negate(double x) { return __longlong_as_double(__double_as_longlong(x) ^ (long long)0x8000000000000000ull); }
+// 1 / (1 + exp(-x)): the divisor is between 1 and 2, so its reciprocal needs none of the branches
+// that other divisions have, which also keep a thread from working on several elements at a time.
+TS_FN float logistic(float x) {
+  const float e = ::expf(__uint_as_float(__float_as_uint(x) | 0x80000000u)), y = 1.0f + e;
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(y));
+  r = __fmaf_rn(r, __fmaf_rn(-y, r, 1.0f), r);
+  return __uint_as_float(x < 0.0f ? __float_as_uint(e * r) : __float_as_uint(r));
+}
+TS_FN double logistic(double x) { return 1.0 / (1.0 + ::exp(negate(x))); }
 TS_FN int64_t negate(int64_t x) { return (int64_t)(0ul - (uint64_t)x); }
 template <class T> TS_FN bool is_nan(T x) { return x != x; }
 template <class T> TS_FN bool isnan(T x) { return x != x; }

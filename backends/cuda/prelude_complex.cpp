@@ -69,6 +69,7 @@ TS_C exp(Complex<R> x) {
   if (isfinite(x.im)) return {copysign(size, c), copysign(size, s)};
   return {size, x.re > 0 ? no_number<R>() : copysign(R(0), x.im)};
 }
+TS_C logistic(Complex<R> x) { return Complex<R>(R(1)) / (Complex<R>(R(1)) + exp(negate(x))); }
 TS_C expm1(Complex<R> x) {
   R half = sin(x.im / 2);
   return {expm1(x.re) * cos(x.im) - 2 * half * half, exp(x.re) * sin(x.im)};

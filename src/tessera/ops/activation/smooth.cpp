@@ -1,7 +1,7 @@
 // Smooth activations.
 #include "tessera/gen/activation.h"
 #include "tessera/ops/gradient.h"
-#include "tessera/ops/loops.h"
+#include "tessera/ops/logistic.h"
 
 namespace tessera {
 
@@ -24,7 +24,7 @@ TS_OP({
         },
     .samples = {{"T(3, 4)"}},
 });
-TS_BODY(silu_backward, "tt", 't', 0, (TS_FLOATS), T s = T(1) / (T(1) + exp(negate(b)));
+TS_BODY(silu_backward, "tt", 't', 0, (TS_FLOATS), T s = logistic(b);
         return a * s * (T(1) + b * (T(1) - s));)
 TS_OP({
     .schema = "_silu_backward(Tensor grad, Tensor self) -> Tensor",
@@ -57,8 +57,8 @@ TS_OP({
     .backward = [](Backward& b) { b.set(0, op::_mish_backward(b.grad, b.tensor(0))); },
     .samples = {{"T(3, 4)"}},
 });
-TS_BODY(mish_backward, "tt", 't', 0, (TS_FLOATS), T s = T(1) / (T(1) + exp(negate(b)));
-        T t = tanh(log1p(exp(b))); return a * (t + b * s * (T(1) - t * t));)
+TS_BODY(mish_backward, "tt", 't', 0, (TS_FLOATS), T s = logistic(b); T t = tanh(log1p(exp(b)));
+        return a * (t + b * s * (T(1) - t * t));)
 TS_OP({
     .schema = "_mish_backward(Tensor grad, Tensor self) -> Tensor",
     .kind = Kind::kPointwise,

@@ -2,11 +2,11 @@
 #include "tessera/base/half.h"
 #include "tessera/gen/copy.h"
 #include "tessera/ops/gradient.h"
-#include "tessera/ops/loops.h"
+#include "tessera/ops/logistic.h"
 
 namespace tessera {
 
-TS_BODY(sigmoid, "t", 't', 0, (TS_FLOATS, TS_COMPLEX), return T(1) / (T(1) + exp(negate(a)));)
+TS_BODY(sigmoid, "t", 't', 0, (TS_FLOATS, TS_COMPLEX), return logistic(a);)
 TS_OP({
     .schema = "sigmoid(Tensor self) -> Tensor",
     .also = "nn.functional.sigmoid special.expit",
