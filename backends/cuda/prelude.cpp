@@ -79,7 +79,7 @@ template <class T> inline constexpr bool is_complex_v = false;
 TS_REAL1(sin) TS_REAL1(cos) TS_REAL1(tan) TS_REAL1(asin) TS_REAL1(acos) TS_REAL1(atan)
 TS_REAL1(sinh) TS_REAL1(cosh) TS_REAL1(tanh) TS_REAL1(asinh) TS_REAL1(acosh) TS_REAL1(atanh)
 TS_REAL1(exp) TS_REAL1(exp2) TS_REAL1(expm1) TS_REAL1(log) TS_REAL1(log2) TS_REAL1(log10)
-TS_REAL1(log1p) TS_REAL1(erf) TS_REAL1(erfc) TS_REAL1(lgamma) TS_REAL1(cbrt) TS_REAL1(sqrt)
+TS_REAL1(log1p) TS_REAL1(erf) TS_REAL1(erfc) TS_REAL1(lgamma) TS_REAL1(cbrt)
 TS_REAL1(fabs) TS_REAL2(fmod) TS_REAL2(atan2) TS_REAL2(hypot) TS_REAL2(pow)
 // By bits: of the instruction `copysign` with one register for both, and its sign turned after that,
 // ptxas of CUDA 13.0 makes one operation that sets the sign always.
@@ -107,8 +107,21 @@ TS_FN double select(bool c, double a, double b) {
 template <class T> TS_FN T select(bool c, T a, T b) { return c ? a : b; }
 TS_FN float negate(float x) { return __uint_as_float(__float_as_uint(x) ^ 0x80000000u); }
 TS_FN double negate(double x) { return __longlong_as_double(__double_as_longlong(x) ^ (long long)0x8000000000000000ull); }
+// The steps of sqrt.rn, its rounding too, on numbers brought into the range where they hold: without
+// a branch, across which a thread does not work on several elements at a time.
+TS_FN float sqrt(float x) {
+  const bool small = x < 0x1p-101f;
+  const float a = small ? x * 0x1p100f : x;
+  float y;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(a));
+  const float g = __fmul_rn(a, y), h = __fmul_rn(y, 0.5f);
+  const float r = __fmaf_rn(__fmaf_rn(-g, g, a), h, g), scaled = small ? r * 0x1p-50f : r;
+  const bool itself = x == 0.0f || x == __uint_as_float(0x7f800000u);
+  return __uint_as_float(itself ? __float_as_uint(x) : __float_as_uint(scaled));
+}
+TS_FN double sqrt(double x) { return ::sqrt(x); }
 // 1 / (1 + exp(-x)): the divisor is between 1 and 2, so its reciprocal needs none of the branches
-// that other divisions have, which also keep a thread from working on several elements at a time.
+// that other divisions have.
 TS_FN float logistic(float x) {
   const float e = ::expf(__uint_as_float(__float_as_uint(x) | 0x80000000u)), y = 1.0f + e;
   float r;

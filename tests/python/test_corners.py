@@ -1,5 +1,6 @@
 """Corners of operators: arguments that few programs give, with PyTorch's answers."""
 
+import numpy as np
 import pytest
 
 import tessera as torch
@@ -57,6 +58,19 @@ def test_windows_beyond_all_numbers(device):
         torch.nn.functional.max_pool1d(x, kernel_size=8608480567731124087, dilation=1250999896764)
     with pytest.raises(RuntimeError, match="narrow_copy"):
         torch.narrow_copy(x, 3, 0, 0)
+
+
+def test_square_roots_are_rounded_correctly(device):
+    # Every exponent and sign, and 8192 fractions of each.
+    bits = (np.arange(2**22, dtype=np.uint64) * 1021).astype(np.uint32)
+    ends = [0, 0x80000000, 1, 0x7FFFFF, 0x800000, 0x0CFFFFFF, 0x0D000000, 0x7F7FFFFF, 0x7F800000]
+    x = np.concatenate([bits, np.array([*ends, 0xFF800000, 0x7FC00000], dtype=np.uint32)])
+    x = x.view(np.float32)
+    with np.errstate(invalid="ignore"):
+        wanted = np.sqrt(x)
+    got = torch.sqrt(torch.from_numpy(x).to(device)).cpu().numpy()
+    assert np.array_equal(got, wanted, equal_nan=True)
+    assert np.array_equal(np.signbit(got[wanted == 0]), np.signbit(wanted[wanted == 0]))
 
 
 def test_the_gradient_of_a_complex_cholesky_factor(device):

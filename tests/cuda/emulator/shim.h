@@ -200,8 +200,11 @@ inline void mov_f64_0_1(double& out, double x) {
   asm("" : "+x"(x));
   out = x;
 }
-// Exact where the GPU's is off by a unit or so: what it is used for mends that.
+// Exact where the GPU's are off by a unit or so: what they are used for mends that.
 inline void rcp_approx_ftz_f32_0_1(float& out, float x) { out = 1.0f / x; }
+inline void rsqrt_approx_ftz_f32_0_1(float& out, float x) {
+  out = (float)(1.0 / __builtin_sqrt((double)x));
+}
 inline void mov_b64_0_1(long long& out, long long x) {
   asm("" : "+r"(x));
   out = x;
