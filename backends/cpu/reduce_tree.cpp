@@ -38,9 +38,8 @@ constexpr int64_t kColumnBytes = 16 * 1024;
 constexpr int64_t kGatheredColumns = 512;
 // Rows of columns that are gathered or converted at a time.
 constexpr int64_t kRowsAtOnce = 8;
-// Leaves that are short runs are reduced so many at a time.
+// Leaves that are read where they lie, an equal stride apart, are reduced so many at a time.
 constexpr int64_t kLeavesAtOnce = 16;
-constexpr int64_t kShortRun = 2048;
 constexpr int64_t kSerialElements = 64 * 1024;
 constexpr int64_t kChunkElements = 64 * 1024;
 constexpr size_t kStackScratch = 96 * 1024;
@@ -195,13 +194,21 @@ struct Reducer {
     leaf_size = std::min(leaf_size, std::max<int64_t>(reduced_numel, 1));
     if (kept.n > 0) {
       choose_along(kept.n - 1);
-      // A result of one leaf takes neighbours along: as many as fill a leaf.
-      if (leaves == 1) width = std::min(along_size, loops::kReduceBlock / leaf_size);
+      // A result of one leaf takes neighbours along: as many as fill a leaf, and a few where that
+      // needs no tile, as long as every thread has units enough.
+      if (leaves == 1) {
+        width = loops::kReduceBlock / leaf_size;
+        if (in_place())
+          width = std::max(width, std::min(kLeavesAtOnce, kept_numel / (8 * num_threads())));
+        width = std::min(along_size, width);
+      }
       per_line = (along_size + width - 1) / width;
       units = kept_numel / along_size * per_line;
     }
-    tile_elements = std::max(leaf_size * width, int64_t{1});
+    tile_elements = in_place() ? 1 : std::max(leaf_size * width, int64_t{1});
   }
+  // Are leaves of rows reduced where they lie in memory?
+  bool in_place() const { return run > 0 && ready() && !p.make; }
 
   int64_t unit_width(int64_t unit) const {
     return std::min(width, along_size - unit % per_line * width);
@@ -314,18 +321,22 @@ struct Reducer {
     loops.run(acc, to_registers(tiles, count * n, 0, tiles), count, n, count);
   }
 
-  // Runs that are leaves, an equal stride apart, from number `leaf` on: at most kLeavesAtOnce.
+  // How many leaves from number `leaf` on are equally long and an equal stride apart: at most
+  // kLeavesAtOnce.
   int64_t equal_leaves(int64_t leaf, int64_t left) const {
-    const int64_t size = reduced.sizes[reduced.n - 2];
-    return std::min({left, size - leaf % size, kLeavesAtOnce});
+    const int64_t runs = reduced.n > 1 ? reduced.sizes[reduced.n - 2] : 1;
+    const int64_t together =
+        leaves_per_run == 1
+            ? runs - leaf % runs
+            : std::max<int64_t>(1, run / loops::kReduceBlock - leaf % leaves_per_run);
+    return std::min({left, together, kLeavesAtOnce});
   }
-  bool batches() const {
-    return !columns && !p.make && width == 1 && ready() && leaves_per_run == 1 && run > 0 &&
-           run <= kShortRun && reduced.n > 1;
-  }
+  bool batches() const { return !columns && width == 1 && in_place() && leaves > 1; }
   void several_leaves(int64_t offset, int64_t leaf, int64_t count, void* acc) const {
-    const char* at = address(offset + reduced.offset(leaf, reduced.n - 1));
-    loops.run(acc, at, run, count, reduced.strides[reduced.n - 2]);
+    const char* at = address(offset + reduced.offset(leaf / leaves_per_run, reduced.n - 1) +
+                             leaf % leaves_per_run * loops::kReduceBlock);
+    loops.run(acc, at, leaf_count(leaf), count,
+              leaves_per_run == 1 ? reduced.strides[reduced.n - 2] : loops::kReduceBlock);
   }
   // Number i of n accumulators.
   void take_one(void* to, const char* acc, int64_t i, int64_t n) const {
@@ -382,15 +393,16 @@ struct Reducer {
                         void* acc, char* tiles) const {
     if (batches()) {
       alignas(64) char batch[kLeavesAtOnce * 16];
-      int64_t from = 0, end = 0;
+      int64_t from = 0, end = 0, length = 0;
       return tree(count, 1, stack, acc, [&](int64_t i, void* to) {
         if (i == end) {
           from = i;
           end = i + equal_leaves(first + i, count - i);
+          length = leaf_count(first + i);
           several_leaves(offset, first + i, end - from, batch);
         }
         take_one(to, batch, i - from, end - from);
-        return run;
+        return length;
       });
     }
     return tree(count, n, stack, acc, [&](int64_t i, void* to) {
