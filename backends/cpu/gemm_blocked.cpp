@@ -24,6 +24,8 @@ constexpr int64_t kRowsToPack = 24;
 constexpr int64_t kDirectBytes = 256 * 1024;
 // Rows of a that are multiplied by a panel at a time, about.
 constexpr int64_t kBlockRows = 144;
+// Of b, packed, that one thread works with.
+constexpr int64_t kColumnsBytes = 512 * 1024;
 
 class Buffer {
  public:
@@ -49,6 +51,7 @@ struct Product {
   GemmOperand a, b;
   T* c;
   const T* bias;
+  bool add;
   ConvertFn widen_a = nullptr, widen_b = nullptr;
 
   static constexpr DType kOwn = sizeof(T) == 4 ? DType::kFloat32 : DType::kFloat64;
@@ -71,7 +74,7 @@ struct Product {
                 .k = depth,
                 .rows = rows,
                 .cols = cols,
-                .add = p > 0,
+                .add = add || p > 0,
                 .bias = bias && p + depth == k ? bias + j : nullptr});
   }
 
@@ -261,9 +264,53 @@ struct Product {
     });
   }
 
+  // Threads take columns: each packs its own panels and multiplies all rows by them.
+  void by_columns() const {
+    const int64_t panels = (n + kernel.cols - 1) / kernel.cols;
+    const int64_t chunk = panels_at_once(panels), tasks = (panels + chunk - 1) / chunk;
+    const int64_t panel_size = kGemmDepth * kernel.cols;
+    OutOfScratch failure;
+    parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
+      Scratch scratch(
+          static_cast<size_t>(chunk * panel_size + wide_elements() + block_elements()) * sizeof(T),
+          failure);
+      T* packed = static_cast<T*>(scratch.get());
+      if (!packed) return;
+      T *wide = packed + chunk * panel_size, *to = wide + wide_elements();
+      for (int64_t t = begin; t < end; ++t)
+        for (int64_t p = 0; p < k; p += kGemmDepth)
+          columns(t * chunk, std::min(panels, (t + 1) * chunk), p, packed, wide, to);
+    });
+    if (!failure.status("matmul").ok()) throw std::bad_alloc();
+  }
+  void columns(int64_t first, int64_t last, int64_t p, T* packed, T* wide, T* to) const {
+    const int64_t depth = std::min(kGemmDepth, k - p), panel_size = kGemmDepth * kernel.cols;
+    for (int64_t q = first; q < last; ++q)
+      pack_panel(p, depth, q * kernel.cols, std::min(kernel.cols, n - q * kernel.cols),
+                 packed + (q - first) * panel_size, wide);
+    for (int64_t i = 0; i < m; i += kBlockRows) {
+      const int64_t rows = std::min(kBlockRows, m - i);
+      int64_t row, step;
+      const T* x = block(i, rows, p, depth, to, row, step);
+      for (int64_t q = first; q < last; ++q) {
+        const int64_t j = q * kernel.cols, cols = std::min(kernel.cols, n - j);
+        for (int64_t r = 0; r < rows; r += kernel.rows)
+          piece(i + r, std::min(kernel.rows, rows - r), j, cols, p, depth, x + r * row, row, step,
+                packed + (q - first) * panel_size, kernel.cols);
+      }
+    }
+  }
+  // Panels that a thread holds in its second-level cache.
+  int64_t panels_at_once(int64_t panels) const {
+    const int64_t fit =
+        kColumnsBytes / (kGemmDepth * kernel.cols * static_cast<int64_t>(sizeof(T)));
+    return std::clamp<int64_t>(panels / (4 * num_threads()), 1, std::max<int64_t>(1, fit));
+  }
+
   void run() const {
     const bool small = k * n * static_cast<int64_t>(sizeof(T)) <= kDirectBytes;
-    b_is_direct() && (small || m < kRowsToPack) ? direct() : packed();
+    if (b_is_direct() && (small || m < kRowsToPack)) return direct();
+    m >= kBlockRows&& n >= 4 * num_threads() * kernel.cols ? by_columns() : packed();
   }
 };
 
@@ -271,10 +318,10 @@ struct Product {
 
 template <class T>
 bool gemm_blocked(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b, T* c,
-                  const T* bias) {
+                  const T* bias, bool add) {
   const GemmKernel<T>* kernel = gemm_kernel<T>();
   if (!kernel) return false;
-  Product<T> product{*kernel, m, n, k, a, b, c, bias};
+  Product<T> product{*kernel, m, n, k, a, b, c, bias, add};
   if (a.dtype != Product<T>::kOwn) product.widen_a = converts().load[static_cast<int>(a.dtype)];
   if (b.dtype != Product<T>::kOwn) product.widen_b = converts().load[static_cast<int>(b.dtype)];
   product.run();
@@ -282,8 +329,8 @@ bool gemm_blocked(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const G
 }
 
 template bool gemm_blocked<float>(int64_t, int64_t, int64_t, const GemmOperand&, const GemmOperand&,
-                                  float*, const float*);
+                                  float*, const float*, bool);
 template bool gemm_blocked<double>(int64_t, int64_t, int64_t, const GemmOperand&,
-                                   const GemmOperand&, double*, const double*);
+                                   const GemmOperand&, double*, const double*, bool);
 
 }  // namespace tessera::cpu

@@ -13,15 +13,15 @@ struct GemmOperand {
   int64_t row, col;
 };
 
-// c = a * b + bias; c is dense by rows, the bias has n elements or is null. False if this machine
-// has no fused multiply-add: nothing was done. Throws std::bad_alloc.
+// c = [c +] a * b + bias; c is dense by rows, the bias has n elements or is null. False if this
+// machine has no fused multiply-add: nothing was done. Throws std::bad_alloc.
 //
 // Note [The order of a product]
 // The sum over k is cut into blocks of kGemmDepth, each summed one after the other from zero; the
 // blocks are added in order. Which thread computes an element, and in which piece, changes nothing.
-inline constexpr int64_t kGemmDepth = 256;
+inline constexpr int64_t kGemmDepth = 512;
 template <class T>
 bool gemm_blocked(int64_t m, int64_t n, int64_t k, const GemmOperand& a, const GemmOperand& b, T* c,
-                  const T* bias);
+                  const T* bias, bool add = false);
 
 }  // namespace tessera::cpu

@@ -29,6 +29,11 @@ TS_INLINE void multiply(const GemmPiece<T>& g) {
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) acc[r][v] = V{};
+      // The results are written after all of k: by then their lines are near.
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) __builtin_prefetch(g.c + r * g.c_row + v * kLanes, 1);
   const T *a = g.a, *b = g.b;
   const int64_t a_row = g.a_row, a_step = g.a_step, b_step = g.b_step;
   for (int64_t p = 0; p < g.k; ++p, a += a_step, b += b_step) {

@@ -6,7 +6,7 @@
 #include "blas.h"
 #include "conv.h"
 #include "convert_scalar.h"
-#include "gemm.h"
+#include "gemm_blocked.h"
 #include "scratch.h"
 #include "thread_pool.h"
 
@@ -38,17 +38,21 @@ ConvShape conv_shape(const KernelTensor& input, const KernelTensor& output,
 
 namespace {
 
-// c (m x n, rows ldc apart) = [c +] a * b, each of a and b as stored or transposed.
+// c (m x n, dense) = [c +] a * b, each of a and b as stored or transposed.
 template <class T>
 void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
-             int64_t ldb, bool add, T* c, int64_t ldc) {
+             int64_t ldb, bool add, T* c) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (const Blas* lib = blas(); lib && std::max({m, n, k, lda, ldb, ldc}) <= INT32_MAX) {
+    constexpr DType kOwn = sizeof(T) == 4 ? DType::kFloat32 : DType::kFloat64;
+    const GemmOperand x{a, kOwn, ta ? 1 : lda, ta ? lda : 1};
+    const GemmOperand y{b, kOwn, tb ? 1 : ldb, tb ? ldb : 1};
+    if (k > 0 && gemm_blocked<T>(m, n, k, x, y, c, nullptr, add)) return;
+    if (const Blas* lib = blas(); lib && std::max({m, n, k, lda, ldb}) <= INT32_MAX) {
       auto call = [&](auto f) {
         f(kBlasRowMajor, ta ? kBlasTrans : kBlasNoTrans, tb ? kBlasTrans : kBlasNoTrans,
           static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), T(1), a,
           static_cast<int>(lda), b, static_cast<int>(ldb), add ? T(1) : T(0), c,
-          static_cast<int>(ldc));
+          static_cast<int>(n));
       };
       if constexpr (std::is_same_v<T, float>)
         call(lib->sgemm);
@@ -60,7 +64,7 @@ void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, int6
   parallel_for(0, m, std::max<int64_t>(1, 32768 / std::max<int64_t>(n * k, 1)),
                [&](int64_t first, int64_t last) {
                  for (int64_t i = first; i < last; ++i) {
-                   T* row = c + i * ldc;
+                   T* row = c + i * n;
                    if (!add) std::fill_n(row, n, T(0));
                    for (int64_t p = 0; p < k; ++p) {
                      const T x = ta ? a[p * lda + i] : a[i * lda + p];
@@ -194,7 +198,7 @@ Status forward(const ConvShape& s, const T* input, const T* weight, const T* bia
     if (bias)
       for (int64_t i = 0; i < o; ++i) std::fill_n(to + i * points, points, bias[g * o + i]);
     product<T>(false, false, o, points, rows, weight + g * o * rows, rows, unfolded, points,
-               bias != nullptr, to, points);
+               bias != nullptr, to);
   });
   return {};
 }
@@ -211,7 +215,7 @@ Status backward_input(const ConvShape& s, const T* grad, const T* weight, T* res
     T* to = result + (n * s.c + g * c) * s.in_points();
     T* unfolded = bytes ? static_cast<T*>(columns.get()) : to;
     product<T>(true, false, rows, points, o, weight + g * o * rows, rows, from, points, false,
-               unfolded, points);
+               unfolded);
     if (bytes) fold(s, unfolded, to);
   });
   return {};
@@ -233,7 +237,7 @@ Status backward_weight(const ConvShape& s, const T* grad, const T* input, T* res
       unfolded = static_cast<const T*>(columns.get());
     }
     product<T>(false, true, o, rows, points, grad + (n * s.o + g * o) * points, points, unfolded,
-               points, n > 0, result + g * o * rows, rows);
+               points, n > 0, result + g * o * rows);
   });
   return {};
 }

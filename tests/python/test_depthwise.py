@@ -1,12 +1,18 @@
-"""Convolutions with one input channel in each group are what each channel's own convolution is;
-counts of integers are what sums of ones are."""
+"""Convolutions with one input channel in each group are what each channel's own convolution is,
+others what their definition says, with and without libraries; counts of integers are what sums of
+ones are."""
 
+import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 import tessera as torch
 from tessera.nn import functional as F
+from tessera.profiler import ProfilerActivity, profile
 
 
 def shapes(seed):
@@ -67,3 +73,75 @@ def test_counts_are_sums_of_ones(length, values):
     assert torch.equal(torch.bincount(x.int(), minlength=5), want)
     strided = torch.stack([x, x], 1)[:, 1]
     assert torch.equal(torch.bincount(strided, minlength=5), want)
+
+
+def unfolded(x, w, bias, how):
+    """A convolution as it is defined, in float64."""
+    x, w, bias = (t.to(torch.float64) for t in (x, w, bias))
+    kernel = list(w.shape[2:])
+    columns = F.unfold(x, kernel, **how)
+    out = w.flatten(1) @ columns + bias[:, None]
+    sizes = [
+        (x.shape[2 + d] + 2 * how["padding"][d] - how["dilation"][d] * (kernel[d] - 1) - 1)
+        // how["stride"][d]
+        + 1
+        for d in range(2)
+    ]
+    return out.reshape(x.shape[0], w.shape[0], *sizes)
+
+
+LIBRARIES = {"with oneDNN": {}, "without": {"TESSERA_ONEDNN": "0", "TESSERA_BLAS": "none"}}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_convolutions_without_libraries(library):
+    # In a process of its own: libraries are looked for once.
+    program = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import test_depthwise
+test_depthwise.check_convolutions()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(Path(__file__).parent)],
+        env=os.environ | LIBRARIES[library],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def check_convolutions():
+    torch.manual_seed(0)
+    cases = [
+        (2, 3, 5, (3, 3), (17, 19), (1, 1), (1, 1), (1, 1)),
+        (1, 64, 40, (1, 1), (23, 9), (1, 1), (0, 0), (1, 1)),
+        (3, 33, 18, (5, 2), (20, 31), (2, 3), (2, 1), (1, 2)),
+        (2, 200, 300, (3, 3), (14, 14), (1, 1), (1, 1), (1, 1)),
+    ]
+    for batch, c, o, kernel, sizes, stride, padding, dilation in cases:
+        how = {"stride": stride, "padding": padding, "dilation": dilation}
+        for dtype in (torch.float32, torch.float64):
+            x = torch.randn(batch, c, *sizes, dtype=dtype, requires_grad=True)
+            w = torch.randn(o, c, *kernel, dtype=dtype, requires_grad=True)
+            bias = torch.randn(o, dtype=dtype, requires_grad=True)
+            y = F.conv2d(x, w, bias, **how)
+            wanted = unfolded(x, w, bias, how)
+            size = wanted.abs().max().item()
+            close = 2e-6 if dtype == torch.float32 else 1e-14
+            assert (y.to(torch.float64) - wanted).abs().max().item() <= close * size
+            g = torch.randn_like(y)
+            mine = torch.autograd.grad(y, (x, w, bias), g)
+            theirs = torch.autograd.grad(wanted, (x, w, bias), g.to(torch.float64))
+            for a, b in zip(mine, theirs):
+                off = (a.to(torch.float64) - b.to(torch.float64)).abs().max().item()
+                assert off <= 4 * close * b.abs().max().item(), (dtype, a.shape, off)
+
+
+def test_a_convolution_copies_nothing():
+    conv = torch.nn.Conv2d(8, 8, 3)
+    x = torch.randn(2, 8, 10, 10, requires_grad=True)
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        conv(x).sum().backward()
+    names = {event.key for event in seen.key_averages()}
+    assert "aten::convolution" in names and "aten::_to_copy" not in names, names

@@ -139,3 +139,20 @@ def test_tensordot_writes_into_its_own_dtype_only():
     assert torch.tensordot(a, a, 1, out=torch.empty(1)).tolist() == [[2.0, 2.0], [2.0, 2.0]]
     with pytest.raises(RuntimeError, match="to have dtype"):
         torch.tensordot(a, a, 1, out=torch.empty(2, 2, dtype=torch.int64))
+
+
+# Few rows and a transposed matrix; many columns, which threads share; a last panel not full.
+SHAPES = [(2, 1000, 300), (3, 700, 40), (4, 700, 40), (150, 1030, 600), (300, 1025, 513)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("m,n,k", SHAPES)
+def test_large_products_of_every_layout(m, n, k, dtype):
+    kind = getattr(torch, dtype)
+    a, b = (torch.from_numpy(draw(s, seed=k)).to(kind) for s in ((m, k), (k, n)))
+    wanted = a.to(torch.float64).numpy() @ b.to(torch.float64).numpy()
+    close = {"float32": 2e-6, "float64": 1e-14, "bfloat16": 5e-3}[dtype] * np.abs(wanted).max()
+    for x in (a, a.t().contiguous().t(), torch.stack([a, a], -1)[..., 0]):
+        for y in (b, b.t().contiguous().t(), torch.stack([b, b], -1)[..., 0]):
+            off = np.abs((x @ y).to(torch.float64).numpy() - wanted).max()
+            assert off <= close, (x.stride(), y.stride(), off, close)

@@ -11,6 +11,7 @@
 #include "tessera/gen/softmax.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/attention/fused.h"
+#include "tessera/ops/in_dtype.h"
 
 namespace tessera {
 
@@ -100,7 +101,7 @@ TS_OP({
       if (hidden.defined())
         weights = op::masked_fill(weights, hidden, Scalar(kNever));
       else if (mask.defined())
-        weights = op::add(weights, op::_to_dtype(mask, q.dtype()));
+        weights = op::add(weights, in_dtype(mask, q.dtype()));
       weights = hidden.defined() || mask.defined() ? op::_safe_softmax(weights, -1)
                                                    : op::softmax(weights, -1);
       if (c.number(4) > 0) weights = op::dropout(weights, c.number(4), true);

@@ -1,5 +1,6 @@
 #include "tessera/gen/copy.h"
 #include "tessera/ops/gradient.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/loops.h"
 
 namespace tessera {
@@ -138,12 +139,12 @@ TS_OP({
     .forms = kFunction | kMethod | kInplace | kOut,
     .run = [](const Call& c) -> Outputs {
       DType t = widest(c);
-      TensorBase self = op::_to_dtype(c.tensor(0), t);
+      TensorBase self = in_dtype(c.tensor(0), t);
       if (c.args[1].is_scalar()) {
         Scalar e = c.scalar(1);
         return op::pow(self, e.is_complex() ? e : Scalar(e.to_double()));
       }
-      return op::pow(self, op::_to_dtype(c.tensor(1), t));
+      return op::pow(self, in_dtype(c.tensor(1), t));
     },
     .exact_out = true,
     .samples = {{"P(3, 4), T(3, 4)"}, {"P(3, 4), 2"}},
@@ -156,7 +157,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       Scalar self = c.scalar(0);
       return op::pow(self.is_complex() ? self : Scalar(self.to_double()),
-                     op::_to_dtype(c.tensor(1), widest(c)));
+                     in_dtype(c.tensor(1), widest(c)));
     },
     .exact_out = true,
     .samples = {{"2, T(3, 4)"}},

@@ -14,6 +14,7 @@
 #include "tessera/gen/view.h"
 #include "tessera/ops/conv/geometry.h"
 #include "tessera/ops/conv/settings.h"
+#include "tessera/ops/in_dtype.h"
 
 namespace tessera {
 
@@ -72,8 +73,8 @@ TensorBase run_strided(const char* kernel, const Dims& size, const TensorBase& a
   if (out.numel() == 0) return out;
   TensorBase view = three(out);
   std::vector<TensorBase> inputs{three(op::contiguous(a, f)),
-                                 three(op::contiguous(op::_to_dtype(b, a.dtype()), f))};
-  if (bias.defined()) inputs.push_back(op::contiguous(op::_to_dtype(bias, a.dtype())));
+                                 three(op::contiguous(in_dtype(b, a.dtype()), f))};
+  if (bias.defined()) inputs.push_back(op::contiguous(in_dtype(bias, a.dtype())));
   Dims ints = kernel_ints(p);
   ints.push_back(conv::flags());
   ints.push_back(conv::benchmark_limit());
@@ -86,15 +87,15 @@ TensorBase run_kernel(const KernelNames& kernel, const Dims& size, const TensorB
   if (a.device().is_cuda() && has_kernel(a.device(), kernel.strided))
     return run_strided(kernel.strided, size, a, b, bias, p);
   DType t = a.dtype(), c = compute_dtype(t);
-  auto ready = [&](const TensorBase& x) { return three(op::contiguous(op::_to_dtype(x, c))); };
+  auto ready = [&](const TensorBase& x) { return three(op::contiguous(in_dtype(x, c))); };
   TensorBase out = new_empty(size, c, a.device());
   if (out.numel() > 0) {
     TensorBase view = three(out);
     std::vector<TensorBase> inputs{ready(a), ready(b)};
-    if (bias.defined()) inputs.push_back(op::contiguous(op::_to_dtype(bias, c)));
+    if (bias.defined()) inputs.push_back(op::contiguous(in_dtype(bias, c)));
     launch(kernel.dense, {&view, 1}, inputs, kernel_ints(p).span());
   }
-  return c == t ? out : op::_to_dtype(out, t);
+  return in_dtype(out, t);
 }
 
 // An output padding of a stride or more leaves places that no element of the input came from.

@@ -5,6 +5,7 @@
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/loops.h"
 
 namespace tessera {
@@ -34,7 +35,7 @@ TS_OP({
       const Dims shape = broadcast_shapes(c.tensor(0).sizes(), c.tensor(1).sizes());
       const int64_t dim = c.integer(2);
       auto unit = [&](const TensorBase& given) {
-        TensorBase x = given.dtype() == common ? given : op::_to_dtype(given, common);
+        TensorBase x = in_dtype(given, common);
         x = op::expand(x, shape.span());
         TensorBase norm = op::linalg_vector_norm(x, Scalar(2), std::span(&dim, 1), true);
         return op::div(x, op::_at_least(norm, c.scalar(3)));

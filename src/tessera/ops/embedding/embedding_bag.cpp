@@ -7,6 +7,7 @@
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/embedding/rows.h"
+#include "tessera/ops/in_dtype.h"
 
 namespace tessera {
 
@@ -86,7 +87,7 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& weight = c.tensor(0);
-      TensorBase in[] = {weight, op::contiguous(op::_to_dtype(c.tensor(1), DType::kInt64)),
+      TensorBase in[] = {weight, op::contiguous(in_dtype(c.tensor(1), DType::kInt64)),
                          op::contiguous(c.tensor(2))};
       TensorBase out = new_empty({c.integer(3), weight.sizes()[1]}, DType::kInt64, weight.device());
       if (out.numel() > 0) launch("embedding_bag_max", {&out, 1}, in);
@@ -156,10 +157,10 @@ TS_OP({
       // 16-bit floats are added up in float32 and rounded once.
       DType dtype = is_reduced_floating(weight.dtype()) ? DType::kFloat32 : weight.dtype();
       TensorBase out = op::zeros(shape.span(), dtype, weight.device());
-      if (bags.count == 0) return op::_to_dtype(out, weight.dtype());
+      if (bags.count == 0) return in_dtype(out, weight.dtype());
       TensorBase found = op::_embedding(weight, bags.indices, -1, c.flag(5), c.flag(7));
       if (bags.weights.defined()) found = op::mul(found, op::unsqueeze(bags.weights, 1));
-      if (found.dtype() != dtype) found = op::_to_dtype(found, dtype);
+      found = in_dtype(found, dtype);
       found = op::masked_fill(found, op::unsqueeze(out_of_bags, 1), Value(Scalar(0)));
       TensorBase ids = op::masked_fill(bags.ids, out_of_bags, Value(Scalar(0)));
       out = op::index_add(out, 0, ids, found);
@@ -171,7 +172,7 @@ TS_OP({
         n = op::masked_fill(n, op::eq(n, Scalar(0)), Value(Scalar(1)));
         out = op::div(out, op::unsqueeze(n, 1));
       }
-      return dtype == weight.dtype() ? out : op::_to_dtype(out, weight.dtype());
+      return in_dtype(out, weight.dtype());
     },
     .samples = {{"I([[0, 3], [1, 0]], 4), T(4, 3)"},
                 {"I([0, 3, 1, 1], 4), T(4, 3), I([0, 1]), mode='sum', per_sample_weights=P(4)"},

@@ -8,6 +8,7 @@
 #include "tessera/gen/index.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/index/layout.h"
 
 namespace tessera {
@@ -42,7 +43,7 @@ TS_OP({
                     : weights.dtype() == DType::kFloat32 ? DType::kFloat32
                                                          : DType::kFloat64;
       int64_t length = c.integer(2);
-      TensorBase wide = self.dtype() == DType::kInt64 ? self : op::_to_dtype(self, DType::kInt64);
+      TensorBase wide = in_dtype(self, DType::kInt64);
       if (self.numel() > 0) {
         TS_CHECK(host_scalar(op::amin(wide)).to_int() >= 0,
                  "bincount only supports 1-d non-negative integral inputs.");
@@ -56,7 +57,7 @@ TS_OP({
         return out;
       }
       TensorBase values =
-          weights.defined() ? op::_to_dtype(weights, dtype) : number_like(Scalar(1), out);
+          weights.defined() ? in_dtype(weights, dtype) : number_like(Scalar(1), out);
       write_along(out, 0, self, values, Combine::kAdd, IndexError::kIndex);
       return out;
     },

@@ -6,6 +6,7 @@
 #include "tessera/gen/creation.h"
 #include "tessera/gen/index.h"
 #include "tessera/gen/ternary.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/index/layout.h"
 
 namespace tessera {
@@ -69,7 +70,7 @@ TS_OP({
       source = apart_from(out, source);
       if (!(alpha.to_double() == 1 && alpha.im == 0)) source = op::mul(source, alpha);
       // A bool times an integer is an integer; what is added has the dtype of self.
-      if (source.dtype() != out.dtype()) source = op::_to_dtype(source, out.dtype());
+      source = in_dtype(source, out.dtype());
       TensorBase in[] = {apart_from(out, index), at_least_1d(source)};
       TensorBase to = at_least_1d(out);
       const int64_t ints[] = {dim, deterministic()};
@@ -165,7 +166,7 @@ TS_OP({
                  value.dim(), " dimension(s).");
         TS_CHECK(is_complex(self.dtype()) || !is_complex(value.dtype()),
                  "index_fill_(): Converting complex Scalar to non-complex type is not supported");
-        if (value.dtype() != self.dtype()) value = op::_to_dtype(value, self.dtype());
+        value = in_dtype(value, self.dtype());
         if (!(value.device() == self.device())) value = op::_to_device(value, self.device());
       } else {
         TS_CHECK(is_complex(self.dtype()) || !c.scalar(3).is_complex(),

@@ -1,4 +1,5 @@
 #include "tessera/ops/index/layout.h"
+#include "tessera/ops/in_dtype.h"
 
 #include <cmath>
 #include <limits>
@@ -15,7 +16,7 @@ TensorBase as_index(const TensorBase& index, const TensorBase& self) {
            "indices should be either on cpu or on the same device as the indexed tensor (",
            self.device(), ")");
   if (!(t.device() == self.device())) t = op::_to_device(t, self.device());
-  if (t.dtype() != DType::kInt64) t = op::_to_dtype(t, DType::kInt64);
+  t = in_dtype(t, DType::kInt64);
   return t;
 }
 

@@ -1,5 +1,6 @@
 // Elements where a mask is true.
 #include "tessera/ops/index/mask.h"
+#include "tessera/ops/in_dtype.h"
 
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
@@ -84,7 +85,7 @@ TS_OP({
           TensorBase mask = b.tensor(1);
           Dims shape = broadcast_shapes(b.shape(0), mask.sizes());
           TensorBase whole = op::new_zeros(b.grad, shape.span());
-          if (mask.dtype() != DType::kBool) mask = op::_to_dtype(mask, DType::kBool);
+          mask = in_dtype(mask, DType::kBool);
           b.set(0, op::masked_scatter_(whole, mask, b.grad));
         },
     .samples = {{"T(3, 4), B(3, 4)"}, {"T(4), B(3, 1)"}, {"T(3, 4), B(4)"}},

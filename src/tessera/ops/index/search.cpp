@@ -2,6 +2,7 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/index.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/index/layout.h"
 
 namespace tessera {
@@ -27,7 +28,7 @@ DType common_dtype(const Value& a, const Value& b) {
 TensorBase dense_as(const Value& v, DType dtype, Device device) {
   if (!v.is_tensor()) return op::full({}, v.scalar, dtype, device);
   TensorBase t = *v.tensor;
-  if (t.dtype() != dtype) t = op::_to_dtype(t, dtype);
+  t = in_dtype(t, dtype);
   return op::contiguous(t);
 }
 

@@ -5,6 +5,7 @@
 #include "tessera/gen/join.h"
 #include "tessera/gen/pad.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 
 namespace tessera {
 
@@ -131,7 +132,7 @@ TS_OP({
       checked_numel(shape, dtype);
       std::vector<TensorBase> parts;
       for (const TensorBase& t : tensors)
-        if (counts(t)) parts.push_back(t.dtype() == dtype ? t : op::_to_dtype(t, dtype));
+        if (counts(t)) parts.push_back(in_dtype(t, dtype));
       TensorBase out =
           new_empty_strided(shape, strides_in(shape, common_format(parts)), dtype, first->device());
       join_into(out, parts, dim);

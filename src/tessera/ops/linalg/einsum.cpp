@@ -8,6 +8,7 @@
 #include "tessera/gen/linalg.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/linalg/subscripts.h"
 
 namespace tessera {
@@ -229,8 +230,7 @@ class Contraction {
     };
     // One that was summed is wider than the other.
     const DType dtype = promote(a.tensor.dtype(), b.tensor.dtype());
-    for (Operand* x : {&a, &b})
-      if (x->tensor.dtype() != dtype) x->tensor = op::_to_dtype(x->tensor, dtype);
+    for (Operand* x : {&a, &b}) x->tensor = in_dtype(x->tensor, dtype);
     Dims shape_a{count(batch), count(rows), count(inner)};
     Dims shape_b{count(batch), count(inner), count(columns)};
     TensorBase x = op::reshape(permuted(a, joined({&batch, &rows, &inner})), shape_a.span());

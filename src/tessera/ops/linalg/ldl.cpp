@@ -3,6 +3,7 @@
 #include "tessera/gen/creation.h"
 #include "tessera/gen/linalg.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/linalg/common.h"
 
 namespace tessera {
@@ -82,7 +83,7 @@ TS_OP({
       pivots = op::expand(pivots, with(batch_of(ld), {n}).span());
       TensorBase x = new_columns(batch_of(b), n, b.size(-1), b.dtype(), b.device());
       if (x.numel() == 0) return x;
-      if (pivots.dtype() != DType::kInt32) pivots = op::_to_dtype(pivots, DType::kInt32);
+      pivots = in_dtype(pivots, DType::kInt32);
       Dims rows{numel_of(batch_of(b)), n};
       pivots = op::contiguous(op::reshape(pivots, rows.span()));
       TensorBase out = flat_columns(x), in[] = {as_batch(b), as_batch(ld), pivots};

@@ -11,6 +11,7 @@
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/linalg/common.h"
 #include "tessera/ops/reduce/dims.h"
 #include "tessera/ops/reduce_loops.h"
@@ -40,7 +41,7 @@ TensorBase converted(const Call& c, int dtype, std::string_view name) {
            is_complex(self.dtype()) ? "complex" : "real", " inputs, but got ", to);
   TS_CHECK(promote(self.dtype(), to) == to, name, ": the dtype of the input (", self.dtype(),
            ") should be convertible without narrowing to the specified dtype (", to, ")");
-  return self.dtype() == to ? self : op::_to_dtype(self, to);
+  return in_dtype(self, to);
 }
 
 }  // namespace
@@ -65,7 +66,7 @@ TS_OP({
       if (is_reduced_floating(dtype)) sizes = op::_to_dtype(sizes, DType::kFloat32);
       TensorBase sum = op::sum(op::pow(sizes, Scalar(p)), dims.span(), keep);
       TensorBase out = op::pow(sum, Scalar(1 / p));
-      return out.dtype() == dtype ? out : op::_to_dtype(out, dtype);
+      return in_dtype(out, dtype);
     },
     .saves = "self result",
     .backward =

@@ -10,6 +10,7 @@
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/linalg/common.h"
 
 namespace tessera {
@@ -133,7 +134,7 @@ TS_OP({
       TensorBase a = as_batch(self);
       if (is_reduced_floating(a.dtype())) a = op::_to_dtype(a, DType::kFloat32);
       TensorBase out = op::reshape(exponential(a), self.sizes().span());
-      return out.dtype() == self.dtype() ? out : op::_to_dtype(out, self.dtype());
+      return in_dtype(out, self.dtype());
     },
     .saves = "self",
     .backward =

@@ -4,6 +4,7 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/linalg.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/linalg/common.h"
 #include "tessera/ops/loops.h"
 
@@ -59,7 +60,7 @@ TensorBase combine(const Call& c, const TensorBase& self, const TensorBase& prod
   else
     out = op::_scaled_sum(wide(to), product, beta, alpha);
   DType dtype = c.tensor(0).dtype();
-  return out.dtype() == dtype ? out : op::_to_dtype(out, dtype);
+  return in_dtype(out, dtype);
 }
 
 TensorBase scaled(const TensorBase& t, Scalar s) { return is_one(s) ? t : op::mul(t, conj(s)); }
@@ -246,7 +247,7 @@ TS_OP({
       Dims shape{a.size(0), b.size(0)};
       TensorBase to = op::expand(self, shape.span());
       TensorBase product = op::outer(a, b);
-      if (product.dtype() != type) product = op::_to_dtype(product, type);
+      product = in_dtype(product, type);
       if (type == DType::kBool) {  // "and" and "or"
         if (alpha.is_zero()) product = op::mul(product, Scalar(false));
         return beta.is_zero() ? product : op::add(product, to);

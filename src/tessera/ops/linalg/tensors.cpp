@@ -5,6 +5,7 @@
 #include "tessera/gen/join.h"
 #include "tessera/gen/linalg.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/linalg/common.h"
 
 namespace tessera {
@@ -94,7 +95,7 @@ TS_OP({
       TS_CHECK(x.dtype() != DType::kBool, "linalg.vander: bool is not supported");
       // One product more at a time, as a running product rounds.
       const DType dtype = is_integral(x.dtype(), false) ? DType::kInt64 : x.dtype();
-      TensorBase column = op::unsqueeze(x.dtype() == dtype ? x : op::_to_dtype(x, dtype), -1);
+      TensorBase column = op::unsqueeze(in_dtype(x, dtype), -1);
       std::vector<TensorBase> columns{op::ones_like(column), column};
       for (int64_t k = 2; k < n; ++k) columns.push_back(op::mul(columns.back(), column));
       return op::cat(columns, -1);

@@ -6,6 +6,7 @@
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 
 namespace tessera {
 
@@ -73,7 +74,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       const Shapes s = checked(c);
       const TensorBase in[] = {op::contiguous(c.tensor(0)),
-                               op::contiguous(op::_to_dtype(c.tensor(1), DType::kInt64))};
+                               op::contiguous(in_dtype(c.tensor(1), DType::kInt64))};
       TensorBase out[] = {
           new_empty({s.batch}, in[0].dtype(), in[0].device()),
           new_empty({s.batch, s.steps, 2 * s.longest + 1}, in[0].dtype(), in[0].device())};
@@ -98,8 +99,8 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase in[] = {op::contiguous(c.tensor(0)), op::contiguous(c.tensor(1)),
-                               op::contiguous(op::_to_dtype(c.tensor(2), DType::kInt64)),
-                               c.tensor(3), c.tensor(4)};
+                               op::contiguous(in_dtype(c.tensor(2), DType::kInt64)), c.tensor(3),
+                               c.tensor(4)};
       TensorBase out = new_empty(in[1].sizes(), in[1].dtype(), in[1].device());
       const Dims ints = kernel_ints(c.integer(7), c.flag(8), c.ints(5), c.ints(6));
       launch("ctc_loss_backward", {&out, 1}, in, ints.span());

@@ -11,6 +11,7 @@
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/modes.h"
 
 namespace tessera {
@@ -150,7 +151,7 @@ TensorBase nll(const TensorBase& x, const TensorBase& target, const TensorBase& 
   if (weight.defined()) check_weight(weight, classes);
   TS_CHECK(target.dtype() == DType::kInt64 || target.dtype() == DType::kUInt8,
            "expected scalar type Long but found ", dtype_title(target.dtype()));
-  TensorBase t = target.dtype() == DType::kInt64 ? target : op::_to_dtype(target, DType::kInt64);
+  TensorBase t = in_dtype(target, DType::kInt64);
   const int64_t n = x.dim() == 1 ? 1 : x.size(0);
   const int64_t inner = n == 0 ? 0 : target.numel() / n;
   const Dims flat{n, classes, inner}, flat_target{n, inner};
@@ -270,7 +271,7 @@ TS_OP({
       const double classes = static_cast<double>(x.size(x.dim() == 1 ? 0 : 1));
       TensorBase both = op::add(op::mul(loss, Scalar(1 - smoothing)),
                                 op::mul(smooth, Scalar(smoothing / classes)));
-      return both.dtype() == loss.dtype() ? both : op::_to_dtype(both, loss.dtype());
+      return in_dtype(both, loss.dtype());
     },
     .aten = "cross_entropy_loss",
     .autocast = Autocast::kFloat32Cpu,

@@ -12,6 +12,7 @@
 #include "tessera/gen/softmax.h"
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 
 namespace tessera {
 
@@ -34,12 +35,12 @@ void write_gradient(const TensorBase& out, const TensorBase& grad, const TensorB
                     const TensorBase& target, const TensorBase& weight, const TensorBase& total,
                     const TensorBase& log_sums, std::span<const int64_t> ints) {
   const DType wide = wide_of(x.dtype());
-  TensorBase in[] = {op::contiguous(op::_to_dtype(grad, wide)),
+  TensorBase in[] = {op::contiguous(in_dtype(grad, wide)),
                      x,
                      op::contiguous(target),
                      total,
                      log_sums,
-                     weight.defined() ? op::contiguous(op::_to_dtype(weight, wide)) : weight};
+                     weight.defined() ? op::contiguous(in_dtype(weight, wide)) : weight};
   launch("rows_entropy_backward", {&out, 1}, std::span(in).first(weight.defined() ? 6 : 5), ints);
 }
 
@@ -60,7 +61,7 @@ TS_OP({
           new_empty(each ? target.sizes() : Dims(), c.dtype(5, x.dtype()), x.device()),
           new_empty({}, wide, x.device()), new_empty(target.sizes(), wide, x.device())};
       TensorBase in[] = {x, target,
-                         weight.defined() ? op::contiguous(op::_to_dtype(weight, wide)) : weight};
+                         weight.defined() ? op::contiguous(in_dtype(weight, wide)) : weight};
       const int64_t ints[] = {c.integer(3), c.integer(4)};
       launch("rows_entropy", out, std::span(in).first(weight.defined() ? 3 : 2), ints);
       return std::vector<TensorBase>{out[0], out[1], out[2]};

@@ -89,7 +89,7 @@ TS_OP({
       const TensorBase& x = c.tensor(0);
       TensorBase out = op::logaddexp(masked_input(x, c.maybe(3), Fill::kLowest),
                                      masked_input(c.tensor(1), c.maybe(4), Fill::kLowest));
-      return converted(out, c.dtype(2, x.dtype()));
+      return in_dtype(out, c.dtype(2, x.dtype()));
     },
     .samples = {{"T(3, 4), T(3, 4)"}},
 });

@@ -7,6 +7,7 @@
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/call.h"
+#include "tessera/ops/in_dtype.h"
 
 namespace tessera {
 
@@ -38,7 +39,7 @@ inline TensorBase full_mask(const TensorBase& input, const TensorBase& mask) {
   TS_CHECK_INDEX(mask.dim() <= input.dim(),
                  "_input_mask expected broadcastable mask (got mask dimensionality higher than of "
                  "the input)");
-  TensorBase m = mask.dtype() == DType::kBool ? mask : op::_to_dtype(mask, DType::kBool);
+  TensorBase m = in_dtype(mask, DType::kBool);
   return op::expand(m, input.sizes().span());
 }
 
@@ -71,10 +72,6 @@ inline TensorBase masked_input(const TensorBase& input, const TensorBase& mask, 
   if (!mask.defined()) return input;
   TensorBase value = op::full({}, fill_value(fill, input.dtype()), input.dtype(), input.device());
   return op::where(full_mask(input, mask), input, value);
-}
-
-inline TensorBase converted(const TensorBase& t, DType dtype) {
-  return t.dtype() == dtype ? t : op::_to_dtype(t, dtype);
 }
 
 }  // namespace tessera

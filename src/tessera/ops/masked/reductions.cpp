@@ -33,7 +33,7 @@ Outputs extreme(const Call& c, bool largest) {
   TensorBase in = masked_input(x, c.maybe(4), largest ? Fill::kLowest : Fill::kHighest);
   TensorBase out =
       largest ? op::amax(in, dims.span(), keeps(c, 2)) : op::amin(in, dims.span(), keeps(c, 2));
-  return converted(out, c.dtype(3, x.dtype()));
+  return in_dtype(out, c.dtype(3, x.dtype()));
 }
 Outputs position(const Call& c, bool largest) {
   const TensorBase& x = c.tensor(0);
@@ -41,7 +41,7 @@ Outputs position(const Call& c, bool largest) {
   std::optional<int64_t> dim;
   if (c.has(1)) dim = c.integer(1);
   TensorBase out = largest ? op::argmax(in, dim, keeps(c, 2)) : op::argmin(in, dim, keeps(c, 2));
-  return converted(out, c.dtype(3, x.dtype()));
+  return in_dtype(out, c.dtype(3, x.dtype()));
 }
 
 // Variance around the mean of what counts. Arguments: dim, unbiased, correction, keepdim, dtype,
@@ -65,10 +65,10 @@ TensorBase variance(const Call& c) {
   TensorBase squares = total(op::mul(d, op::conj(d)), keepdim, computed);
   TensorBase n = count(x, mask, dims, keepdim);
   if (correction != 0) {
-    n = op::sub(converted(n, real_dtype(computed)), Scalar(correction));
+    n = op::sub(in_dtype(n, real_dtype(computed)), Scalar(correction));
     n = op::maximum(n, op::zeros_like(n));
   }
-  return converted(op::div(squares, n), dtype);
+  return in_dtype(op::div(squares, n), dtype);
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       TensorBase x = masked_input(c.tensor(0), c.maybe(4), Fill::kOne);
-      x = converted(x, summed_dtype(c));
+      x = in_dtype(x, summed_dtype(c));
       const Dims dims = masked_dims(c, 1);
       for (size_t i = dims.size(); i-- > 0;) x = op::prod(x, dims[i], keeps(c, 2), x.dtype());
       return x;
@@ -118,7 +118,7 @@ TS_OP({
       const Dims dims = masked_dims(c, 1);
       TensorBase total =
           op::sum(masked_input(x, c.maybe(4), Fill::kZero), dims.span(), keeps(c, 2), wide(dtype));
-      return converted(op::div(total, count(x, c.maybe(4), dims, keeps(c, 2))), dtype);
+      return in_dtype(op::div(total, count(x, c.maybe(4), dims, keeps(c, 2))), dtype);
     },
     .samples = {{"T(3, 4), mask=B(3, 4)"}, {"T(3, 4), 0"}},
 });
@@ -177,7 +177,7 @@ TS_OP({
       TS_CHECK_VALUE(host_scalar(op::all(op::eq(out, out))).to_int() != 0,
                      "masked median expects no fully masked out rows if dtype is not floating "
                      "point");
-      return converted(out, dtype);
+      return in_dtype(out, dtype);
     },
     .samples = {{"T(3, 5), 1"}},
 });
@@ -193,7 +193,7 @@ TS_OP({
       const TensorBase& x = c.tensor(0);
       TensorBase out = op::logsumexp(masked_input(x, c.maybe(4), Fill::kLowest),
                                      masked_dims(c, 1).span(), c.flag(2));
-      return converted(out, c.dtype(3, x.dtype()));
+      return in_dtype(out, c.dtype(3, x.dtype()));
     },
     .samples = {{"T(3, 4), 1"}, {"T(3, 4), mask=B(3, 4)"}, {"T()"}},
 });

@@ -48,11 +48,11 @@ TensorBase affine(const TensorBase& x, const TensorBase& m, const TensorBase& a,
     if (x.numel() > 0) launch("channel_affine", {&out, 1}, in, ints);
     return out;
   }
-  TensorBase y = c.values(to_dtype(x, stats_dtype(x.dtype())));
+  TensorBase y = c.values(in_dtype(x, stats_dtype(x.dtype())));
   if (m.defined()) y = op::sub(y, c.stats(m));
   y = op::mul(y, c.stats(a));
   if (b.defined()) y = op::add(y, c.stats(b));
-  return op::reshape(to_dtype(y, x.dtype()), x.sizes().span());
+  return op::reshape(in_dtype(y, x.dtype()), x.sizes().span());
 }
 
 // Mean and variance of each channel, in wide numbers and without history.
@@ -70,7 +70,7 @@ void channel_moments(const TensorBase& x, double correction, TensorBase& var, Te
     return;
   }
   TensorBase plain = alias(x, x.sizes(), x.strides(), x.storage_offset());
-  Outputs r = op::var_mean(to_dtype(plain, wide), dims.span(), Scalar(correction), false);
+  Outputs r = op::var_mean(in_dtype(plain, wide), dims.span(), Scalar(correction), false);
   var = r[0];
   mean = r[1];
 }
@@ -78,7 +78,7 @@ void channel_moments(const TensorBase& x, double correction, TensorBase& var, Te
 // running = running * (1 - momentum) + value * momentum.
 void move_running(const TensorBase& running, const TensorBase& value, double momentum) {
   TensorBase next = op::add(op::mul(running, Scalar(1 - momentum)),
-                            op::mul(to_dtype(value, running.dtype()), Scalar(momentum)));
+                            op::mul(in_dtype(value, running.dtype()), Scalar(momentum)));
   copy_into(running, next, false);
   running.storage().version.fetch_add(1, std::memory_order_relaxed);
 }
@@ -111,8 +111,8 @@ Outputs batch_norm(const TensorBase& x, const TensorBase& weight, const TensorBa
     if (running_var.defined())
       move_running(running_var, op::mul(var, Scalar(n / (n - 1))), momentum);
   } else {
-    mean = to_dtype(running_mean, wide);
-    var = to_dtype(running_var, wide);
+    mean = in_dtype(running_mean, wide);
+    var = in_dtype(running_var, wide);
   }
   TensorBase factor = op::_inverse_root(var, Scalar(eps));
   return std::vector<TensorBase>{op::_batch_norm(x, weight, bias, mean, factor, training), mean,
@@ -125,7 +125,7 @@ Outputs with_statistics(const TensorBase& x, const TensorBase& weight, const Ten
                         bool training, double momentum, double eps) {
   Outputs r = batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps);
   const DType dtype = given_stats_dtype(x, {weight, bias, running_mean, running_var});
-  if (training) return std::vector<TensorBase>{r[0], to_dtype(r[1], dtype), to_dtype(r[2], dtype)};
+  if (training) return std::vector<TensorBase>{r[0], in_dtype(r[1], dtype), in_dtype(r[2], dtype)};
   TensorBase none = new_empty({0}, dtype, x.device());
   return std::vector<TensorBase>{r[0], none, none};
 }
@@ -158,12 +158,12 @@ Outputs gradients(const Call& call) {
     sum_gx = out[0];
     sum_g = out[1];
   } else {
-    TensorBase grad = c.values(to_dtype(g, wide));
-    TensorBase centred = op::sub(c.values(to_dtype(x, wide)), c.stats(mean));
+    TensorBase grad = c.values(in_dtype(g, wide));
+    TensorBase centred = op::sub(c.values(in_dtype(x, wide)), c.stats(mean));
     sum_gx = c.channel_sums(op::mul(grad, centred));
     sum_g = c.channel_sums(grad);
   }
-  TensorBase a = weight.defined() ? op::mul(factor, to_dtype(weight, wide)) : factor, dx;
+  TensorBase a = weight.defined() ? op::mul(factor, in_dtype(weight, wide)) : factor, dx;
   if (!training) {
     dx = affine(g, TensorBase(), a, TensorBase());
   } else {
@@ -177,10 +177,10 @@ Outputs gradients(const Call& call) {
       int64_t ints[] = {c.outer, c.channels};
       if (x.numel() > 0) launch("channel_affine2", {&dx, 1}, in, ints);
     } else {
-      TensorBase centred = op::sub(c.values(to_dtype(x, wide)), c.stats(mean));
+      TensorBase centred = op::sub(c.values(in_dtype(x, wide)), c.stats(mean));
       TensorBase part = op::add(op::mul(centred, c.stats(slope)), c.stats(shift));
-      dx = op::add(op::mul(c.values(to_dtype(g, wide)), c.stats(a)), part);
-      dx = op::reshape(to_dtype(dx, x.dtype()), x.sizes().span());
+      dx = op::add(op::mul(c.values(in_dtype(g, wide)), c.stats(a)), part);
+      dx = op::reshape(in_dtype(dx, x.dtype()), x.sizes().span());
     }
   }
   return std::vector<TensorBase>{dx, op::mul(sum_gx, factor), sum_g};
@@ -192,14 +192,14 @@ void second_gradients(Backward& b) {
   if (b.flag(5)) return norm_second_gradients(b, c, true);
   // With fixed statistics dx = g * w * factor, dw = sum(g * xh), db = sum(g).
   const DType wide = stats_dtype(x.dtype());
-  TensorBase factor = c.stats(b.tensor(3)), grad = c.values(to_dtype(g, wide));
-  TensorBase xh = op::mul(op::sub(c.values(to_dtype(x, wide)), c.stats(b.tensor(2))), factor);
-  TensorBase w = b.has(4) ? c.stats(to_dtype(b.tensor(4), wide)) : TensorBase(), dg;
+  TensorBase factor = c.stats(b.tensor(3)), grad = c.values(in_dtype(g, wide));
+  TensorBase xh = op::mul(op::sub(c.values(in_dtype(x, wide)), c.stats(b.tensor(2))), factor);
+  TensorBase w = b.has(4) ? c.stats(in_dtype(b.tensor(4), wide)) : TensorBase(), dg;
   auto add = [](const TensorBase& a, const TensorBase& t) {
     return a.defined() ? op::add(a, t) : t;
   };
   if (b.has_grad(0)) {
-    TensorBase scaled = op::mul(c.values(to_dtype(b.result_grads[0], wide)), factor);
+    TensorBase scaled = op::mul(c.values(in_dtype(b.result_grads[0], wide)), factor);
     if (b.wants(4)) b.set(4, c.channel_sums(op::mul(grad, scaled)));
     dg = w.defined() ? op::mul(scaled, w) : scaled;
   }
@@ -230,7 +230,7 @@ TS_OP({
       if (x.device().is_meta()) return new_empty(x.sizes(), x.dtype(), x.device());
       TensorBase weight = c.maybe(1);
       TensorBase a = weight.defined()
-                         ? op::mul(c.tensor(4), to_dtype(weight, stats_dtype(x.dtype())))
+                         ? op::mul(c.tensor(4), in_dtype(weight, stats_dtype(x.dtype())))
                          : c.tensor(4);
       return affine(x, c.tensor(3), a, c.maybe(2));
     },

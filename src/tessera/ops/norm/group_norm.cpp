@@ -38,8 +38,8 @@ TS_OP({
           op::_row_norm(x, weight, bias, n * groups, groups, channels / groups, true, c.number(7));
       Dims stats{n, groups};
       const DType dtype = given_stats_dtype(x, {weight, bias});
-      return std::vector<TensorBase>{r[0], op::reshape(to_dtype(r[1], dtype), stats.span()),
-                                     op::reshape(to_dtype(r[2], dtype), stats.span())};
+      return std::vector<TensorBase>{r[0], op::reshape(in_dtype(r[1], dtype), stats.span()),
+                                     op::reshape(in_dtype(r[2], dtype), stats.span())};
     },
 });
 

@@ -3,6 +3,7 @@
 #include "tessera/gen/norm.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/ops/call.h"
+#include "tessera/ops/in_dtype.h"
 
 namespace tessera {
 
@@ -12,7 +13,7 @@ namespace {
 void move_running(const TensorBase& running, const TensorBase& stats, double momentum) {
   Dims batch{0};
   TensorBase value = op::mean(stats, batch.span());
-  if (value.dtype() != running.dtype()) value = op::_to_dtype(value, running.dtype());
+  value = in_dtype(value, running.dtype());
   TensorBase next =
       op::add(op::mul(running, Scalar(1 - momentum)), op::mul(value, Scalar(momentum)));
   copy_into(running, next, false);

@@ -85,7 +85,7 @@ TS_OP({
       // Only the first result has a gradient.
       const DType dtype = given_stats_dtype(x, {weight, bias});
       auto plain = [&](const TensorBase& t) {
-        return to_dtype(alias(t, stats, contiguous_strides(stats), t.storage_offset()), dtype);
+        return in_dtype(alias(t, stats, contiguous_strides(stats), t.storage_offset()), dtype);
       };
       return std::vector<TensorBase>{r[0], plain(r[1]), plain(r[2])};
     },

@@ -84,19 +84,19 @@ Outputs forward(const Call& c) {
     return std::vector<TensorBase>{out[0], out[1], out[2]};
   }
   const Layout l(x, rows, groups, channels);
-  TensorBase v = l.values(to_dtype(x, wide)), mean;
+  TensorBase v = l.values(in_dtype(x, wide)), mean;
   if (centred) {
     mean = l.mean(v);
     v = op::sub(v, mean);
   }
   TensorBase factor = op::_inverse_root(l.mean(op::mul(v, v)), Scalar(eps));
   TensorBase y = op::mul(v, factor);
-  if (weight.defined()) y = op::mul(y, l.weights(to_dtype(weight, wide)));
-  if (bias.defined()) y = op::add(y, l.weights(to_dtype(bias, wide)));
+  if (weight.defined()) y = op::mul(y, l.weights(in_dtype(weight, wide)));
+  if (bias.defined()) y = op::add(y, l.weights(in_dtype(bias, wide)));
   Dims one{rows};
   TensorBase f = op::reshape(factor, one.span());
   TensorBase m = mean.defined() ? op::reshape(mean, one.span()) : op::mul(f, 0);
-  return std::vector<TensorBase>{op::reshape(to_dtype(y, x.dtype()), x.sizes().span()), m, f};
+  return std::vector<TensorBase>{op::reshape(in_dtype(y, x.dtype()), x.sizes().span()), m, f};
 }
 
 // grad, input, mean, factor, weight -> gradients of input, weight and bias (as sums in wide).
@@ -140,12 +140,12 @@ Outputs gradients(const Call& c) {
     return std::vector<TensorBase>{out[0], op::sum(out[1], first.span()),
                                    op::sum(out[2], first.span())};
   }
-  TensorBase factor = l.stats(c.tensor(3)), grad = l.values(to_dtype(g, wide));
-  TensorBase xh = op::mul(op::sub(l.values(to_dtype(x, wide)), l.stats(c.tensor(2))), factor);
-  TensorBase gw = weight.defined() ? op::mul(grad, l.weights(to_dtype(weight, wide))) : grad;
+  TensorBase factor = l.stats(c.tensor(3)), grad = l.values(in_dtype(g, wide));
+  TensorBase xh = op::mul(op::sub(l.values(in_dtype(x, wide)), l.stats(c.tensor(2))), factor);
+  TensorBase gw = weight.defined() ? op::mul(grad, l.weights(in_dtype(weight, wide))) : grad;
   TensorBase dx = op::sub(gw, op::mul(xh, l.mean(op::mul(gw, xh))));
   if (centred) dx = op::sub(dx, l.mean(gw));
-  dx = to_dtype(op::mul(dx, factor), x.dtype());
+  dx = in_dtype(op::mul(dx, factor), x.dtype());
   return std::vector<TensorBase>{op::reshape(dx, x.sizes().span()),
                                  l.channel_sums(op::mul(grad, xh)), l.channel_sums(grad)};
 }
@@ -160,12 +160,12 @@ TensorBase with_statistics(const Backward& b, TensorBase dx) {
   auto add = [&](const TensorBase& t) {
     Dims all = l.shape();
     TensorBase part = op::reshape(op::expand(op::div(t, n), all.span()), x.sizes().span());
-    dx = op::add(dx, to_dtype(part, x.dtype()));
+    dx = op::add(dx, in_dtype(part, x.dtype()));
   };
   if (b.has_grad(1) && b.flag(6)) add(l.stats(b.result_grads[1]));
   if (b.has_grad(2)) {
     TensorBase factor = l.stats(b.results[2]);
-    TensorBase xh = op::sub(l.values(to_dtype(x, wide)), l.stats(b.results[1]));
+    TensorBase xh = op::sub(l.values(in_dtype(x, wide)), l.stats(b.results[1]));
     TensorBase slope = op::mul(op::mul(factor, factor), op::mul(factor, xh));
     add(op::neg(op::mul(l.stats(b.result_grads[2]), slope)));
   }

@@ -6,13 +6,11 @@
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/call.h"
+#include "tessera/ops/in_dtype.h"
 
 namespace tessera {
 
 inline DType stats_dtype(DType t) { return t == DType::kFloat64 ? t : DType::kFloat32; }
-inline TensorBase to_dtype(const TensorBase& t, DType dtype) {
-  return t.dtype() == dtype ? t : op::_to_dtype(t, dtype);
-}
 
 // PyTorch's rule: parameters are of the input's dtype, or of float32 beside half floats.
 inline void check_parameter_dtype(const TensorBase& x, const TensorBase& parameter) {
@@ -41,9 +39,9 @@ template <class L>
 void norm_second_gradients(Backward& b, const L& l, bool centred) {
   const TensorBase &g = b.tensor(0), &x = b.tensor(1);
   const DType wide = stats_dtype(x.dtype());
-  TensorBase factor = l.stats(b.tensor(3)), grad = l.values(to_dtype(g, wide));
-  TensorBase xh = op::mul(op::sub(l.values(to_dtype(x, wide)), l.stats(b.tensor(2))), factor);
-  TensorBase w = b.has(4) ? l.weights(to_dtype(b.tensor(4), wide)) : TensorBase();
+  TensorBase factor = l.stats(b.tensor(3)), grad = l.values(in_dtype(g, wide));
+  TensorBase xh = op::mul(op::sub(l.values(in_dtype(x, wide)), l.stats(b.tensor(2))), factor);
+  TensorBase w = b.has(4) ? l.weights(in_dtype(b.tensor(4), wide)) : TensorBase();
   auto times_w = [&](const TensorBase& t) { return w.defined() ? op::mul(t, w) : t; };
   auto project = [&](const TensorBase& t) {
     TensorBase p = op::sub(t, op::mul(xh, l.mean(op::mul(t, xh))));
@@ -55,7 +53,7 @@ void norm_second_gradients(Backward& b, const L& l, bool centred) {
   };
   TensorBase dg, dx, gxh;  // gradients of g, of x, of xh
   if (b.has_grad(0)) {
-    TensorBase big = l.values(to_dtype(b.result_grads[0], wide)), gw = times_w(grad);
+    TensorBase big = l.values(in_dtype(b.result_grads[0], wide)), gw = times_w(grad);
     TensorBase projected = project(big);
     dg = times_w(projected);
     if (b.wants(4))

@@ -6,6 +6,7 @@
 #include "tessera/gen/random.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/loops.h"
 #include "tessera/ops/philox.h"
 #include "tessera/ops/random/draw.h"
@@ -29,7 +30,7 @@ TensorBase chosen(const TensorBase& p, const Dims& size, Mt19937Generator* g) {
   DType t = p.dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   TensorBase u = new_empty(size, t, p.device());
   draw("uniform", u, {0.0, 1.0}, g);
-  return op::_less(u, op::_to_dtype(p, t));
+  return op::_less(u, in_dtype(p, t));
 }
 
 void check_probability(double p) {

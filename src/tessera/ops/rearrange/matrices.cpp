@@ -6,6 +6,7 @@
 #include "tessera/gen/rearrange.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/loops.h"
 
 namespace tessera {
@@ -139,7 +140,7 @@ TS_OP({
       DType dtype = promote(x.dtype(), DType::kInt64);
       if (n == 0) return new_empty({x.numel(), 0}, dtype, x.device());
       std::vector<TensorBase> columns{op::ones(x.sizes().span(), dtype, x.device())};
-      TensorBase wide = x.dtype() == dtype ? x : op::_to_dtype(x, dtype);
+      TensorBase wide = in_dtype(x, dtype);
       while (static_cast<int64_t>(columns.size()) < n)
         columns.push_back(columns.size() == 1 ? wide : op::mul(columns.back(), wide));
       if (!c.flag(2)) std::reverse(columns.begin(), columns.end());

@@ -7,6 +7,7 @@
 #include "tessera/gen/rearrange.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/loops.h"
 
 namespace tessera {
@@ -85,7 +86,7 @@ TS_OP({
                     "expected 'indices' to be integer dtype, but got ", t.dtype());
       for (int64_t n : shape)
         TS_CHECK_VALUE(n >= 0, "'shape' cannot have negative values, but got ", shape);
-      TensorBase places = t.dtype() == DType::kInt64 ? t : op::_to_dtype(t, DType::kInt64);
+      TensorBase places = in_dtype(t, DType::kInt64);
       std::vector<TensorBase> out(shape.size());
       int64_t step = 1;
       for (size_t d = shape.size(); d-- > 0;) {

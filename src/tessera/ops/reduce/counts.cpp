@@ -4,6 +4,7 @@
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/reduce_loops.h"
 
 namespace tessera {
@@ -63,7 +64,7 @@ TS_OP({
       if (is_reduced_floating(out)) dtype = DType::kFloat32;
       TensorBase total = op::nansum(self, dims, c.flag(2), dtype);
       TensorBase mean = op::div(total, op::sum(op::eq(self, self), dims, c.flag(2)));
-      return mean.dtype() == out ? mean : op::_to_dtype(mean, out);
+      return in_dtype(mean, out);
     },
     .samples = {{"T(3, 4)"}, {"T(3, 4), 0"}, {"T(3, 4), [0, 1], keepdim=True"}, {"T()"}},
 });

@@ -3,6 +3,7 @@
 #include "tessera/gen/binary.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/reduce.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/loops.h"
 
 namespace tessera {
@@ -108,14 +109,13 @@ Spread spread(const Op& op, const TensorBase& self, const Asked& a) {
   }
   // Without a kernel: the mean, then the squares around it, in float at least.
   const DType wide = self.dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
-  TensorBase x = self.dtype() == wide ? self : op::_to_dtype(self, wide);
+  TensorBase x = in_dtype(self, wide);
   TensorBase mean = op::mean(x, a.dims.span(), true);
   TensorBase d = op::sub(x, mean);
   TensorBase m2 = op::sum(op::mul(d, d), a.dims.span(), true);
   const double n = static_cast<double>(reduced_count(a.dims, self.sizes()));
   TensorBase var = op::div(m2, Scalar(std::max(0.0, n - a.correction)));
-  return {op::_to_dtype(without(var, a), self.dtype()),
-          op::_to_dtype(without(mean, a), self.dtype())};
+  return {in_dtype(without(var, a), self.dtype()), in_dtype(without(mean, a), self.dtype())};
 }
 
 // Gradient of the variance; `grad` has the result's shape.

@@ -7,6 +7,7 @@
 #include "tessera/gen/resample.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/call.h"
+#include "tessera/ops/in_dtype.h"
 
 namespace tessera {
 
@@ -21,7 +22,7 @@ TensorBase axis(const TensorBase& theta, int64_t size, bool corners, const Dims&
                                           theta.device());
   if (!corners && size > 1)
     t = op::mul(t, Scalar(static_cast<double>(size - 1) / static_cast<double>(size)));
-  if (t.dtype() != theta.dtype()) t = op::_to_dtype(t, theta.dtype());  // of integers
+  t = in_dtype(t, theta.dtype());  // of integers
   return op::expand(op::view(t, shape.span()), grid.span());
 }
 

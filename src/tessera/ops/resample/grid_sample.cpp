@@ -1,6 +1,7 @@
 // Values of an input at the places a grid names.
 #include "tessera/gen/copy.h"
 #include "tessera/gen/resample.h"
+#include "tessera/ops/in_dtype.h"
 
 namespace tessera {
 
@@ -35,7 +36,7 @@ void check(const Op& op, const TensorBase& input, const TensorBase& grid, int64_
 DType compute_dtype(DType t) { return t == DType::kFloat64 ? t : DType::kFloat32; }
 
 TensorBase wide(const TensorBase& t) {
-  return op::contiguous(op::_to_dtype(t, compute_dtype(t.dtype())));
+  return op::contiguous(in_dtype(t, compute_dtype(t.dtype())));
 }
 
 Outputs sample(const Call& c) {
@@ -52,7 +53,7 @@ Outputs sample(const Call& c) {
     int64_t ints[] = {c.integer(2), c.integer(3), c.flag(4)};
     launch("grid_sample", {&out, 1}, inputs, ints);
   }
-  return op::_to_dtype(out, input.dtype());
+  return in_dtype(out, input.dtype());
 }
 
 void sample_backward(Backward& b) {
@@ -97,7 +98,7 @@ TS_OP({
         int64_t ints[] = {c.integer(3), c.integer(4), c.flag(5)};
         launch("grid_sample_backward", outs, inputs, ints);
       }
-      return Outputs(op::_to_dtype(outs[0], input.dtype()), op::_to_dtype(outs[1], grid.dtype()));
+      return Outputs(in_dtype(outs[0], input.dtype()), in_dtype(outs[1], grid.dtype()));
     },
     .backward =
         [](Backward&) {

@@ -4,6 +4,7 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/pool.h"
 #include "tessera/gen/resample.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/resample/tables.h"
 
 namespace tessera {
@@ -95,7 +96,8 @@ TS_OP({
                  size);
       // In float where the elements are narrower: rounded once, at the end.
       DType t = self.dtype(), wide = t == DType::kFloat64 ? t : DType::kFloat32;
-      TensorBase out = op::_to_dtype(self, wide);
+      TensorBase out = in_dtype(self, wide);
+      bool fresh = t != wide;
       for (int d = 0; d < size.ndim(); ++d) {
         int64_t in = out.sizes()[first + d];
         if (in == size[d] && c.floats(2)[d] == 0) continue;
@@ -104,9 +106,10 @@ TS_OP({
                                       Dims{size[d]}, DType::kInt64, self.device());
         TensorBase weights = tensor_of(table.weights.data(), table.weights.size() * sizeof(double),
                                        Dims{size[d], table.taps}, DType::kFloat64, self.device());
-        out = op::_resample(out, first + d, starts, op::_to_dtype(weights, wide));
+        out = op::_resample(out, first + d, starts, in_dtype(weights, wide));
+        fresh = true;
       }
-      return t == wide ? out : op::_to_dtype(out, t);
+      return fresh ? in_dtype(out, t) : op::clone(self);
     },
     .autocast = Autocast::kFloat32Gpu,
 });

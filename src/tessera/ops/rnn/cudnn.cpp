@@ -7,6 +7,7 @@
 #include "tessera/gen/rnn.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/conv/settings.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/modes.h"
 #include "tessera/ops/rnn/cudnn_call.h"
 #include "tessera/ops/rnn/network.h"
@@ -77,9 +78,7 @@ bool fits(const Network& net, const Sizes& s, const std::vector<TensorBase>& sta
   return true;
 }
 
-TensorBase ready(const TensorBase& t, DType dtype) {
-  return op::contiguous(op::_to_dtype(t, dtype));
-}
+TensorBase ready(const TensorBase& t, DType dtype) { return op::contiguous(in_dtype(t, dtype)); }
 
 Network read_network(auto&& c, int first) {
   return {static_cast<Mode>(c.integer(first)),

@@ -7,6 +7,7 @@
 #include "tessera/gen/scan.h"
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/in_dtype.h"
 #include "tessera/ops/loops.h"
 
 namespace tessera {
@@ -28,7 +29,7 @@ TensorBase as_scanned(const Call& c, int dtype_arg) {
   wrap_dim(c.integer(1), self.dim());
   const DType natural = is_integral(self.dtype(), true) ? DType::kInt64 : self.dtype();
   const DType dtype = c.dtype(dtype_arg, natural);
-  TensorBase in = dtype == self.dtype() ? self : op::_to_dtype(self, dtype);
+  TensorBase in = in_dtype(self, dtype);
   // A scan in bool is one of integers, brought back.
   return dtype == DType::kBool ? op::_to_dtype(in, DType::kInt64) : in;
 }
@@ -148,7 +149,7 @@ TS_OP({
         [](Backward& b) {
           TensorBase x = b.tensor(0);
           if (x.dim() == 0) return b.set(0, b.grad);
-          if (x.dtype() != b.grad.dtype()) x = op::_to_dtype(x, b.grad.dtype());
+          x = in_dtype(x, b.grad.dtype());
           const int64_t dim = wrap_dim(b.integer(1), x.dim());
           // Of element k: the product before it, times the sum over the results from k on of their
           // gradient and the elements between. No division: zeros are right.

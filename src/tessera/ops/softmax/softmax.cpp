@@ -4,6 +4,7 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/unary.h"
+#include "tessera/ops/in_dtype.h"
 
 namespace tessera {
 
@@ -21,7 +22,7 @@ Outputs along_dim(const Call& c, const char* kernel) {
   DType dtype = c.dtype(2, self.dtype());
   TS_CHECK_IMPLEMENTED(is_floating(dtype), "\"", c.op.name, "\" not implemented for ", dtype);
   int64_t dim = wrap_dim(c.integer(1), self.dim());
-  TensorBase in = self.dtype() == dtype ? self : op::_to_dtype(self, dtype);
+  TensorBase in = in_dtype(self, dtype);
   if (self.dim() > 0 && dim == self.dim() - 1 && in.numel() > 0 && in.is_contiguous()) {
     TensorBase out = new_unallocated(self.sizes(), dtype, self.device());
     launch_later(kernel, {&out, 1}, {&in, 1}, kLast, {}, rows_of(in));

@@ -3,6 +3,7 @@
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/softmax.h"
 #include "tessera/gen/ternary.h"
+#include "tessera/ops/in_dtype.h"
 
 namespace tessera {
 
@@ -29,7 +30,7 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       TensorBase g = op::_softmax_backward(c.tensor(0), c.tensor(1), c.integer(2));
-      return g.dtype() == c.args[3].dtype ? g : op::_to_dtype(g, c.args[3].dtype);
+      return in_dtype(g, c.args[3].dtype);
     },
 });
 TS_OP({
@@ -38,7 +39,7 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       TensorBase g = op::_log_softmax_backward(c.tensor(0), c.tensor(1), c.integer(2));
-      return g.dtype() == c.args[3].dtype ? g : op::_to_dtype(g, c.args[3].dtype);
+      return in_dtype(g, c.args[3].dtype);
     },
 });
 
