@@ -3,12 +3,14 @@
 // Note [Same bits from every loop]
 // Each function is scalar code without branches or calls, so GCC turns a loop over it into vector
 // code for every instruction set, and vector body, scalar tail and baseline give the same bits (the
-// build contracts nothing into FMA). Functions at the end of the file that forward to libm are the
-// same bits too, as they are never vectorised. Largest errors found against long double, in ulp of
-// float: hypot, lgamma, digamma, pow, erfc and modified Bessel functions 0.6, exp, the logarithms
-// and ndtri 1.0, tanh 1.3, exp2, cosh and acos 1.4, sin, cos (of any size), expm1 and asinh 1.6,
-// atan 1.9, acosh, atanh, atan2 2.0, sinh 2.1, asin 2.6, tan 3.1, erfinv 4.6, erf 5.5; of double:
-// sin, cos, log1p 0.8, exp2 1.0, hypot, exp, log, tanh 1.3, atan, atan2 1.9, expm1 2.0, erf 2.8.
+// build contracts nothing into FMA; where `fused` asks for one, a machine without it has libm's,
+// which is as exact and not vectorised). Functions at the end of the file that forward to libm are
+// the same bits too, as they are never vectorised. Largest errors found against long double, in ulp
+// of float: hypot, lgamma, digamma, pow, erfc and modified Bessel functions 0.6, exp, the
+// logarithms and ndtri 1.0, tanh 1.3, exp2, cosh and acos 1.4, sin, cos (of any size), expm1 and
+// asinh 1.6, atan 1.9, acosh, atanh, atan2 2.0, sinh 2.1, asin 2.6, tan 3.1, erfinv 4.6, erf 4.8;
+// of double: sin, cos, log1p 0.8, exp2 1.0, hypot, exp, log, tanh 1.3, atan, atan2 1.9, expm1 2.0,
+// erf 2.8.
 //
 // Float to integer and back is made a call of trunc by the compiler: where it could be moved under
 // a condition, the loop is not vectorised.
@@ -23,6 +25,7 @@
 
 namespace tessera::math {
 
+TS_MATH_FN float fused(float x, float y, float add) { return __builtin_fmaf(x, y, add); }
 template <class T>
 TS_MATH_FN T select(bool c, T a, T b) {
   return c ? a : b;
@@ -319,19 +322,20 @@ TS_MATH_FN double tanh(double x) {
   return copysign(a < 0.625 ? small : big, x);
 }
 
-// x * P(x^2) / Q(x^2), fitted where the result is not yet 1 in every bit.
+// x * P(x^2) / Q(x^2), fitted where the result is not yet 1 in every bit; a little further it is
+// more.
 TS_MATH_FN float erf(float x) {
   float t = abs(x);
-  float c = t > 3.9f ? 3.9f : t;
-  float z = c * c, z2 = z * z, z4 = z2 * z2;
-  float p = ((1.896673811e-1f * z + 1.128379148f) + (3.738370767e-3f * z + 5.266815843e-2f) * z2) +
-            (2.066470758e-6f * z + 2.850629000e-4f) * z4;
-  float q = ((5.014211215e-1f * z + 1.0f) + (1.491432602e-2f * z + 1.138191902e-1f) * z2) +
-            (3.827003189e-5f * z + 1.157382450e-3f) * z4;
+  float c = t > 4.1f ? 4.1f : t;
+  float z = c * c;
+  float p = fused(fused(fused(2.066470758e-6f, z, 2.850629000e-4f), z, 3.738370767e-3f), z,
+                  5.266815843e-2f);
+  p = fused(fused(p, z, 1.896673811e-1f), z, 1.128379148f);
+  float q = fused(fused(fused(3.827003189e-5f, z, 1.157382450e-3f), z, 1.491432602e-2f), z,
+                  1.138191902e-1f);
+  q = fused(fused(q, z, 5.014211215e-1f), z, 1.0f);
   float y = c * p / q;
-  y = t > 3.9f ? 2.0f : y;
-  y = copysign(y > 1.0f ? 1.0f : y, x);
-  return x != x ? x : y;
+  return copysign(y > 1.0f ? 1.0f : y, x);
 }
 
 TS_MATH_FN double erf(double x) {
