@@ -120,8 +120,7 @@ class GroupText {
   }
   bool has_special() const {
     for (int i = 0; i < g_.num_instrs; ++i)
-      if (const PointwiseBody* b = g_.instrs[i].body; b && std::strstr(b->text, "special::"))
-        return true;
+      if (const PointwiseBody* b = g_.instrs[i].body; b && uses_special(*b)) return true;
     return false;
   }
   bool is_input(int i) const { return i < g_.num_inputs; }
@@ -235,13 +234,18 @@ class GroupText {
         continue;
       }
       if (in.kind == Instr::Kind::kConvert) {
-        value = convert_text(in.cls, in.result_cls, source(in.sources[0]));
+        value = source(in.sources[0]);
+        const bool counts = in.cls == RegClass::kB8 || in.cls == RegClass::kI64;
+        if (counts && in.result_cls != RegClass::kB8 && in.result_cls != RegClass::kI64 &&
+            in.sources[0].kind == SourceKind::kValue)
+          value = "hidden(" + value + ")";
+        value = convert_text(in.cls, in.result_cls, value);
       } else {
         value = body_name(i) + body_types(in.cls) + "(";
         for (int s = 0; s < in.num_sources; ++s) value += (s ? ", " : "") + source(in.sources[s]);
         for (int s = 0; s < in.num_scalars; ++s)
           value += (s || in.num_sources ? ", " : "") + immediate(in.first_scalar + s);
-        value += ")";
+        value = result_text(*in.body, value + ")");
       }
       // A value that is stored and read again is known to nobody either.
       const bool goes_on = i + 1 < g_.num_instrs || joined_;

@@ -220,7 +220,7 @@ std::string computed_function(const Opcodes& all) {
                 static_cast<char>('a' + k) + ")";
       for (int k = 0; k < b.num_scalars; ++k)
         call += std::string(k || sources ? ", " : "") + suffix + "(s[" + num(k) + "])";
-      add(all.first.at(&b) + static_cast<int>(cls), call + ")");
+      add(all.first.at(&b) + static_cast<int>(cls), result_text(b, call + ")"));
     }
   }
   return out + "  }\n  return 0;\n}\n";

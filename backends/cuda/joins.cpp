@@ -39,8 +39,7 @@ GroupPlan plain_plan(const GroupProgram& g) {
 
 bool is_special(const GroupProgram* g) {
   for (int i = 0; g && i < g->num_instrs; ++i)
-    if (const PointwiseBody* b = g->instrs[i].body; b && std::strstr(b->text, "special::"))
-      return true;
+    if (const PointwiseBody* b = g->instrs[i].body; b && uses_special(*b)) return true;
   return false;
 }
 

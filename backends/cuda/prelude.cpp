@@ -1,5 +1,7 @@
 #include "prelude.h"
 
+#include <cstring>
+
 #include "tessera/ops/shared_math.h"
 #include "tessera/ops/special/bessel.h"
 #include "tessera/ops/special/error.h"
@@ -195,8 +197,23 @@ TS_FN int64_t opaque(int64_t x) {
   return (int64_t)y;
 }
 TS_FN bool opaque(bool x) { return x; }
+// The assembler looks through a move. Of a truth or an integer that is a constant (x == x) it would
+// work the functions of it out by itself, not as the GPU does; a block has threads, which it does
+// not know.
+TS_FN unsigned block_threads() {
+  unsigned n;
+  asm("mov.u32 %0, %%ntid.x;" : "=r"(n));
+  return n;
+}
+TS_FN bool hidden(bool x) { return x && block_threads() != 0; }
+TS_FN int64_t hidden(int64_t x) { return x ^ (int64_t)(block_threads() == 0); }
 // Arithmetic of doubles passes a NaN of its operands on, of which one depends on their order, and
-// that on the assembler: one kernel's result would differ from another's. That of floats makes one.
+// that on the assembler: one kernel's result would differ from another's. That of floats makes one,
+// but a special function has paths on which its argument is passed on.
+TS_FN float one_nan(float x) {
+  const unsigned b = __float_as_uint(x);
+  return __uint_as_float((b & 0x7fffffffu) > 0x7f800000u ? 0x7fffffffu : b);
+}
 TS_FN double one_nan(double x) {
   const long long b = __double_as_longlong(x);
   const bool nan = (b & 0x7fffffffffffffffll) > 0x7ff0000000000000ll;
@@ -234,6 +251,10 @@ std::string special_text() {
                              special::bessel_text, special::polynomials_text})
     text += std::string(shared) + "\n";
   return text + "}\n";
+}
+
+bool uses_special(const PointwiseBody& body) {
+  return std::strstr(body.text, "special::") != nullptr;
 }
 
 const char* storage_type(DType t) {
@@ -290,6 +311,10 @@ std::string store_text(DType t, const std::string& x) {
     default:
       return std::string("(") + storage_type(t) + ")(" + x + ")";
   }
+}
+
+std::string result_text(const PointwiseBody& body, const std::string& x) {
+  return uses_special(body) && body.result != 'b' ? "one_nan(" + x + ")" : x;
 }
 
 std::string convert_text(RegClass from, RegClass to, const std::string& x) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "tessera/base/dtype.h"
+#include "tessera/driver/program.h"
 
 namespace tessera::cuda {
 
@@ -14,6 +15,7 @@ std::string prelude_text(bool complex = false);
 const char* complex_prelude_text();
 // What bodies name as `special::`, to stand after the prelude of those that do.
 std::string special_text();
+bool uses_special(const PointwiseBody& body);
 inline bool is_complex(RegClass c) { return c >= RegClass::kC64; }
 
 const char* storage_type(DType t);      // "unsigned short" for float16
@@ -24,6 +26,8 @@ const char* class_suffix(RegClass c);   // "f32"
 std::string load_text(DType t, const std::string& x);
 // An expression of the storage type of `t`, from one of its register class.
 std::string store_text(DType t, const std::string& x);
+// x, the value of a call of the body, as it goes on.
+std::string result_text(const PointwiseBody& body, const std::string& x);
 // From class to class.
 std::string convert_text(RegClass from, RegClass to, const std::string& x);
 

@@ -652,7 +652,16 @@ CONSTANTS = {
     "mask": lambda x: (x > 0).to(x.dtype),
     "threshold": lambda x: torch.nn.functional.threshold(x, 0.5, 0.3),
     "hardtanh": lambda x: torch.nn.functional.hardtanh(x, -0.7, 0.9),
+    "truth": lambda x: same_integers(x).to(x.dtype),
+    "one": lambda x: (x.to(torch.int64) ** 0).to(x.dtype),
 }
+
+
+def same_integers(x):
+    whole = x.to(torch.int64)
+    return whole == whole
+
+
 FUNCTIONS = """
 exp exp2 expm1 log1p sin cos tan sinh cosh tanh atan asinh erf erfc sigmoid rsqrt lgamma digamma
 """.split()
@@ -753,3 +762,24 @@ def test_the_bits_of_nan(make, dtype, device):
     with fuse.disabled():
         wanted = bits()
     assert bits() == wanted
+
+
+SPECIAL = (
+    "erfcx i0 i0e i1 i1e digamma spherical_bessel_j0 bessel_j0 bessel_y1 ndtri log_ndtr".split()
+)
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_the_bits_of_nan_in_special_functions(name, device):
+    # A path on which the argument is passed on, and an assembler that drops the operator before it.
+    nan = float("nan")
+    x = torch.tensor([nan, 0.5, nan, -1.5, 2.0], device=device)
+    x = torch.copysign(x, torch.tensor([1.0, 1.0, -1.0, -1.0, 1.0], device=device))
+
+    def bits(before):
+        return getattr(torch.special, name)(before(x)).cpu().view(torch.int32).tolist()
+
+    for before in (torch.abs, torch.neg, torch.relu):
+        with fuse.disabled():
+            wanted = bits(before)
+        assert bits(before) == wanted

@@ -210,6 +210,11 @@ inline void mov_b64_0_1(long long& out, long long x) {
   out = x;
 }
 
+inline void mov_u32_0_ntid_x(unsigned& out) {
+  out = blockDim.x;
+  asm("" : "+r"(out));
+}
+
 inline void cvt_f32_f16_0_1(float& out, unsigned short h) {
   unsigned sign = (h & 0x8000u) << 16, e = h >> 10 & 31u, m = h & 0x3ffu;
   if (e == 31) {
