@@ -25,6 +25,8 @@ enum class ConvKind : int { kForward, kBackwardInput, kBackwardWeight };
 // By oneDNN, where that is there and takes it; false: to be done otherwise. Dense float32 tensors.
 bool conv_by_onednn(ConvKind kind, const ConvShape& s, const float* input, const float* weight,
                     const float* bias, const float* output, float* result) noexcept;
+// "2.6.3"; null where it is not there.
+const char* onednn_release() noexcept;
 
 // Every group has one input channel: kernel_conv_depthwise.cpp has loops for that, of float and
 // double.

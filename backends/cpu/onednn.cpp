@@ -29,8 +29,14 @@ const onednn::Table* open_table() {
   const onednn::Table* t = table ? table() : nullptr;
   return t && t->version == onednn::kVersion ? t : nullptr;
 }
+const onednn::Table* opened() {
+  static const onednn::Table* table = open_table();
+  return table;
+}
 
 }  // namespace
+
+const char* onednn_release() noexcept { return opened() ? opened()->release() : nullptr; }
 
 bool conv_by_onednn(ConvKind kind, const ConvShape& s, const float* input, const float* weight,
                     const float* bias, const float* output, float* result) noexcept {
@@ -39,7 +45,7 @@ bool conv_by_onednn(ConvKind kind, const ConvShape& s, const float* input, const
   const int64_t products = s.n * s.o * s.out_points() * s.rows();
   if (products < 16 * 1024) return false;
   constexpr int64_t kForEachThread = 512 * 1024;
-  static const onednn::Table* table = open_table();
+  const onednn::Table* table = opened();
   if (!table) return false;
   onednn::Conv c{};
   c.kind = static_cast<int>(kind);

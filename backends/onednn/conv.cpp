@@ -7,6 +7,7 @@
 #include <dnnl.hpp>
 #include <list>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -122,9 +123,24 @@ Port port(const memory::desc& plain, const memory::desc& wanted, bool incoming) 
   return p;
 }
 
+// What a primitive is made of. Version 2 describes the operation first, version 3 all at once.
+template <class P, class... Given>
+typename P::primitive_desc describe(const Given&... given) {
 #if DNNL_VERSION_MAJOR >= 3
-#error "oneDNN 3 makes primitive descriptors directly: to be written when a machine has it"
+  return typename P::primitive_desc(engine(), given..., with_our_scratch());
+#else
+  return typename P::primitive_desc(typename P::desc(given...), with_our_scratch(), engine());
 #endif
+}
+template <class P, class... Given>
+typename P::primitive_desc describe_backward(const dnnl::convolution_forward::primitive_desc& hint,
+                                             const Given&... given) {
+#if DNNL_VERSION_MAJOR >= 3
+  return typename P::primitive_desc(engine(), given..., hint, with_our_scratch());
+#else
+  return typename P::primitive_desc(typename P::desc(given...), with_our_scratch(), engine(), hint);
+#endif
+}
 
 Primitive make(const Conv& c) {
   constexpr auto f32 = memory::data_type::f32;
@@ -144,12 +160,10 @@ Primitive make(const Conv& c) {
     right.push_back((c.out[d] - 1) * c.stride[d] + (c.kernel[d] - 1) * c.dilation[d] + 1 - c.in[d] -
                     c.padding[d]);
   using Forward = dnnl::convolution_forward;
-  auto prop = dnnl::prop_kind::forward_training;
-  Forward::desc fd =
-      c.has_bias ? Forward::desc(prop, alg, in, w, p.bias, out, stride, dilation, left, right)
-                 : Forward::desc(prop, alg, in, w, out, stride, dilation, left, right);
-  const dnnl::primitive_attr attr = with_our_scratch();
-  Forward::primitive_desc hint(fd, attr, engine());
+  constexpr auto prop = dnnl::prop_kind::forward_training;
+  const Forward::primitive_desc hint =
+      c.has_bias ? describe<Forward>(prop, alg, in, w, p.bias, out, stride, dilation, left, right)
+                 : describe<Forward>(prop, alg, in, w, out, stride, dilation, left, right);
   if (c.kind == 0) {
     p.run = Forward(hint);
     p.scratch = hint.scratchpad_desc();
@@ -158,8 +172,7 @@ Primitive make(const Conv& c) {
     p.output = port(plain_out, hint.dst_desc(), false);
   } else if (c.kind == 1) {
     using Data = dnnl::convolution_backward_data;
-    Data::desc d(alg, in, w, out, stride, dilation, left, right);
-    Data::primitive_desc pd(d, attr, engine(), hint);
+    const auto pd = describe_backward<Data>(hint, alg, in, w, out, stride, dilation, left, right);
     p.run = Data(pd);
     p.scratch = pd.scratchpad_desc();
     p.input = port(plain_in, pd.diff_src_desc(), false);
@@ -167,8 +180,8 @@ Primitive make(const Conv& c) {
     p.output = port(plain_out, pd.diff_dst_desc(), true);
   } else {
     using Weights = dnnl::convolution_backward_weights;
-    Weights::desc d(alg, in, w, out, stride, dilation, left, right);
-    Weights::primitive_desc pd(d, attr, engine(), hint);
+    const auto pd =
+        describe_backward<Weights>(hint, alg, in, w, out, stride, dilation, left, right);
     p.run = Weights(pd);
     p.scratch = pd.scratchpad_desc();
     p.input = port(plain_in, pd.src_desc(), true);
@@ -270,7 +283,15 @@ bool conv(const Conv* c, const float* input, const float* weight, const float* b
   }
 }
 
-constexpr Table kTable{kVersion, conv};
+const char* release() {
+  static const std::string text = [] {
+    const dnnl::version_t& v = *dnnl::version();
+    return std::to_string(v.major) + "." + std::to_string(v.minor) + "." + std::to_string(v.patch);
+  }();
+  return text.c_str();
+}
+
+constexpr Table kTable{kVersion, conv, release};
 
 }  // namespace
 }  // namespace tessera::onednn

@@ -5,7 +5,7 @@
 
 namespace tessera::onednn {
 
-inline constexpr int kVersion = 1;
+inline constexpr int kVersion = 2;
 
 struct Conv {
   int kind;  // 0 forward, 1 gradient by the input, 2 by the weight
@@ -21,6 +21,7 @@ struct Table {
   // False where oneDNN does not take it; nothing is written then.
   bool (*conv)(const Conv* c, const float* input, const float* weight, const float* bias,
                const float* output, float* result);
+  const char* (*release)();  // of oneDNN: "2.6.3"
 };
 
 }  // namespace tessera::onednn

@@ -26,7 +26,12 @@ def doctor(*options, **variables):
 
 def test_without_a_device():
     text = doctor()
-    assert torch.__version__ in text and "instruction set:" in text and "BLAS:" in text
+    assert (
+        torch.__version__ in text
+        and "instruction set:" in text
+        and "BLAS:" in text
+        and "oneDNN:" in text
+    )
     line = next(line for line in text.splitlines() if line.startswith("accelerator:"))
     assert "none: " in line and len(line) > 30  # and why
     assert "deferral:        on" in text and "kernel cache:" in text
@@ -38,10 +43,12 @@ def test_with_settings(tmp_path):
         TESSERA_VIRTUAL_GPU="2x1GiB",
         TESSERA_FUSE="check",
         TESSERA_BLAS="none",
+        TESSERA_ONEDNN="0",
         TESSERA_CACHE_DIR=str(tmp_path),
     )
     assert "cuda:1:" in text and "Virtual GPU" in text and "libtessera_virtual.so" in text
     assert "deferral:        check" in text and "own matrix products" in text
+    assert "own convolutions" in text
     assert f"{tmp_path}, empty" in text
 
 
