@@ -30,14 +30,21 @@ def need(backend):
 
 
 def run(*command, timeout=120, env=None):
-    done = subprocess.run(
+    child = subprocess.Popen(
         [str(c) for c in command],
-        env=os.environ | {"OMP_NUM_THREADS": "1"} | (env or {}),
-        capture_output=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"} | (env or {}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        timeout=timeout,
+        start_new_session=True,
     )
-    return done.returncode, done.stdout + done.stderr
+    try:
+        out, _ = child.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGABRT)  # every process says where it is
+        out, _ = child.communicate()
+        pytest.fail(f"not done after {timeout} s: {' '.join(map(str, command))}\n{out}")
+    return child.returncode, out
 
 
 def several(size, program, *args, options=(), **settings):
