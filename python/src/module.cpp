@@ -106,6 +106,10 @@ void fill(nb::module_& m) {
 }  // namespace tessera::python
 
 NB_MODULE(_C, m) {
+#ifdef NDEBUG
+  // A program that ends by an exception leaves objects behind, and its traceback is what to read.
+  nanobind::set_leak_warnings(false);
+#endif
   if (Py_AtExit(tessera::end_everything) == 0) tessera::promise_end();
   nanobind::register_exception_translator(tessera::python::translate);
   try {

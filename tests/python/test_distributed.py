@@ -496,3 +496,15 @@ def test_environment_of_slurm(monkeypatch):
     monkeypatch.setenv("RANK", "0")
     with pytest.raises(ValueError, match="WORLD_SIZE expected, but not set"):
         dist.init_process_group("gloo")
+
+
+def test_an_exception_is_the_last_word(tmp_path):
+    # The group is alive when Python ends: what it holds is nobody's news.
+    need("gloo")
+    text = """
+import torch.distributed as dist
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+raise RuntimeError("on purpose")
+"""
+    code, out = run(sys.executable, "-m", "tessera", "run", script(tmp_path, text))
+    assert code == 1 and out.rstrip().endswith("RuntimeError: on purpose"), out
