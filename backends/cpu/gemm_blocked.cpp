@@ -20,8 +20,11 @@ constexpr int64_t kSerialProduct = 24 * 1024;
 constexpr int64_t kEvenProduct = 128 * 128 * 128;
 // A panel of b that is used by fewer rows of a than this is not worth packing.
 constexpr int64_t kRowsToPack = 24;
+// Fewer rows than this do not pay for fetching all of b.
+constexpr int64_t kRowsToShare = 48;
 // What is used directly stays in the second-level cache.
 constexpr int64_t kDirectBytes = 256 * 1024;
+constexpr int64_t kStreams = 16;
 // Rows of a that are multiplied by a panel at a time, about.
 constexpr int64_t kBlockRows = 144;
 // Of b, packed, that one thread works with.
@@ -92,7 +95,11 @@ struct Product {
           std::copy_n(reinterpret_cast<const T*>(row), cols, to + r * step);
       }
     } else if (b.row == 1 || depth == 1) {
-      if (!widen_b) return transpose(to, step, from, b.col, depth, cols, sizeof(T));
+      // A few columns at a time: as many streams as the hardware fetches ahead.
+      for (int64_t q = 0; !widen_b && q < cols; q += kStreams)
+        transpose(to + q, step, from + q * b.col * item, b.col, depth, std::min(kStreams, cols - q),
+                  sizeof(T));
+      if (!widen_b) return;
       for (int64_t q = 0; q < cols; ++q) widen_b(wide + q * depth, from + q * b.col * item, depth);
       transpose(to, step, wide, depth, depth, cols, sizeof(T));
     } else if (widen_b) {
@@ -106,31 +113,47 @@ struct Product {
   }
   int64_t wide_elements() const { return 2 * kGemmDepth * kernel.cols; }
 
+  // Columns of a, of the kernel's number of rows or fewer, one after the other.
+  void pack_columns(const T* from, int64_t rows, int64_t depth, T* to) const {
+    constexpr int64_t kMost = 6;
+    if (rows == kMost && kernel.rows == kMost)
+      for (int64_t q = 0; q < depth; ++q)
+        __builtin_memcpy(to + q * kMost, from + q * a.col, kMost * sizeof(T));
+    else
+      for (int64_t q = 0; q < depth; ++q) std::copy_n(from + q * a.col, rows, to + q * kernel.rows);
+  }
+
   // a's rows [i, i + rows) of depth [p, p + depth) as the kernel reads them: where they lie, or
-  // copied.
+  // copied. Its groups of rows are `group` apart.
   const T* block(int64_t i, int64_t rows, int64_t p, int64_t depth, T* to, int64_t& row,
-                 int64_t& step) const {
+                 int64_t& step, int64_t& group) const {
     const char* from = at(a, i, p);
     const int64_t item = static_cast<int64_t>(itemsize(a.dtype));
     if (!widen_a && (a.col == 1 || depth == 1)) {
       row = a.row;
       step = 1;
+      group = a.row * kernel.rows;
       return reinterpret_cast<const T*>(from);
     }
+    if (!widen_a && a.row == 1) {
+      for (int64_t r = 0; r < rows; r += kernel.rows)
+        pack_columns(reinterpret_cast<const T*>(from) + r, std::min(kernel.rows, rows - r), depth,
+                     to + r * depth);
+      row = 1;
+      step = kernel.rows;
+      group = depth * kernel.rows;
+      return to;
+    }
     if (a.row == 1 || rows == 1) {  // column by column
-      for (int64_t q = 0; q < depth; ++q) {
-        const char* column = from + q * a.col * item;
-        if (widen_a)
-          widen_a(to + q * rows, column, rows);
-        else
-          std::copy_n(reinterpret_cast<const T*>(column), rows, to + q * rows);
-      }
+      for (int64_t q = 0; q < depth; ++q) widen_a(to + q * rows, from + q * a.col * item, rows);
       row = 1;
       step = rows;
+      group = kernel.rows;
       return to;
     }
     row = depth;
     step = 1;
+    group = depth * kernel.rows;
     if (!widen_a) {
       gather_block(to, from, rows, depth, a.row, a.col, sizeof(T));
       return to;
@@ -186,8 +209,8 @@ struct Product {
     const int64_t rows = end - i;
     for (int64_t p = 0; p < k; p += kGemmDepth) {
       const int64_t depth = std::min(kGemmDepth, k - p);
-      int64_t row, step;
-      const T* x = block(i, rows, p, depth, to, row, step);
+      int64_t row, step, group;
+      const T* x = block(i, rows, p, depth, to, row, step, group);
       for (int64_t j = first * kernel.cols; j < std::min(whole, (first + count) * kernel.cols);
            j += kernel.cols)
         piece(i, rows, j, std::min(kernel.cols, whole - j), p, depth, x, row, step,
@@ -241,7 +264,7 @@ struct Product {
     const int64_t wanted = 4 * num_threads();
     const int64_t groups = (m + kernel.rows - 1) / kernel.rows;
     int64_t down = (m + wanted * kBlockRows - 1) / (wanted * kBlockRows) * wanted;
-    down = std::min(down, groups);
+    down = std::min(down, std::max<int64_t>(1, std::min(groups, m / kRowsToShare)));
     const int64_t across = std::clamp<int64_t>(wanted / down, 1, count);
     const int64_t chunk = (count + across - 1) / across;
     const bool in_place = a.col == 1 && !widen_a;
@@ -252,13 +275,14 @@ struct Product {
       for (int64_t t = begin; t < end; ++t) {
         const int64_t i = groups * (t / across) / down * kernel.rows;
         const int64_t rows = std::min(m, groups * (t / across + 1) / down * kernel.rows) - i;
-        int64_t row, step;
-        const T* x = block(i, rows, p, depth, to, row, step);
+        int64_t row, step, group;
+        const T* x = block(i, rows, p, depth, to, row, step, group);
         for (int64_t q = t % across * chunk; q < std::min(count, (t % across + 1) * chunk); ++q) {
           const int64_t j = (first + q) * kernel.cols, cols = std::min(kernel.cols, n - j);
           for (int64_t r = 0; r < rows; r += kernel.rows)
-            piece(i + r, std::min(kernel.rows, rows - r), j, cols, p, depth, x + r * row, row, step,
-                  packed + q * kGemmDepth * kernel.cols, kernel.cols);
+            piece(i + r, std::min(kernel.rows, rows - r), j, cols, p, depth,
+                  x + r / kernel.rows * group, row, step, packed + q * kGemmDepth * kernel.cols,
+                  kernel.cols);
         }
       }
     });
@@ -290,13 +314,14 @@ struct Product {
                  packed + (q - first) * panel_size, wide);
     for (int64_t i = 0; i < m; i += kBlockRows) {
       const int64_t rows = std::min(kBlockRows, m - i);
-      int64_t row, step;
-      const T* x = block(i, rows, p, depth, to, row, step);
+      int64_t row, step, group;
+      const T* x = block(i, rows, p, depth, to, row, step, group);
       for (int64_t q = first; q < last; ++q) {
         const int64_t j = q * kernel.cols, cols = std::min(kernel.cols, n - j);
         for (int64_t r = 0; r < rows; r += kernel.rows)
-          piece(i + r, std::min(kernel.rows, rows - r), j, cols, p, depth, x + r * row, row, step,
-                packed + (q - first) * panel_size, kernel.cols);
+          piece(i + r, std::min(kernel.rows, rows - r), j, cols, p, depth,
+                x + r / kernel.rows * group, row, step, packed + (q - first) * panel_size,
+                kernel.cols);
       }
     }
   }
@@ -310,7 +335,10 @@ struct Product {
   void run() const {
     const bool small = k * n * static_cast<int64_t>(sizeof(T)) <= kDirectBytes;
     if (b_is_direct() && (small || m < kRowsToPack)) return direct();
-    m >= kBlockRows&& n >= 4 * num_threads() * kernel.cols ? by_columns() : packed();
+    // By columns where that makes tasks enough, and large ones where each has to copy a.
+    const int64_t tasks = (a.col == 1 && !widen_a ? 4 : 16) * num_threads();
+    const bool wide = m >= kRowsToPack && n >= tasks * kernel.cols;
+    wide ? by_columns() : packed();
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "convert.h"
 #include "gemm_blocked.h"
+#include "gemm_dots.h"
 #include "gemm_kernel.h"
 #include "gemv.h"
 #include "scratch.h"
@@ -18,8 +19,8 @@ namespace {
 
 // Products up to this are given to threads one by one; larger ones are shared among them.
 constexpr int64_t kWholeProduct = 256 * 256 * 256;
-// Each of so few rows is multiplied by a transposed matrix on its own.
-constexpr int64_t kFewRows = 3;
+// So few rows do not pay for packing a transposed matrix of more elements than this.
+constexpr int64_t kFewRows = 32, kSmallMatrix = 16 * 1024;
 
 template <class T>
 struct Batch {
@@ -73,13 +74,15 @@ struct Batch {
   void product(int64_t i, T* c) const {
     const GemmOperand x = operand(a, i), y = operand(b, i);
     bool done = false;
-    if (n == 1) done = by_gemv(x, m, y.data, y.row, c);
-    const bool few = m == 1 || (m <= kFewRows && y.row == 1 && y.col > 1 && n * k > 16 * 1024);
-    for (int64_t r = 0; n > 1 && few && (r == 0 || done) && r < m; ++r) {
-      const char* row =
-          static_cast<const char*>(x.data) + r * x.row * static_cast<int64_t>(itemsize(x.dtype));
-      done = by_gemv({y.data, y.dtype, y.col, y.row}, n, row, x.col, c + r * n);
-    }
+    if (n == 1)
+      done = by_gemv(x, m, y.data, y.row, c);
+    else if (m == 1)
+      done = by_gemv({y.data, y.dtype, y.col, y.row}, n, x.data, x.col, c);
+    else if (m <= kFewRows && !load && x.col == 1 && y.row == 1 && y.col > 1 &&
+             n * k > kSmallMatrix &&
+             gemm_dots<T>(m, n, k, static_cast<const T*>(x.data), x.row,
+                          static_cast<const T*>(y.data), y.col, c, bias.get()))
+      return;
     if (!done) {
       gemm_blocked<T>(m, n, k, x, y, c, bias.get());
     } else if (bias) {

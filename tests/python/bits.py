@@ -71,7 +71,7 @@ def softmaxes():
 def products():
     """Packed and not, from every layout, with rest in each direction; vectors; batches."""
     shapes = [(1, 1, 1), (7, 300, 5), (64, 64, 64), (65, 513, 70), (150, 260, 190), (3, 40, 400)]
-    shapes += [(1, 700, 90), (90, 700, 1), (130, 1, 130)]
+    shapes += [(1, 700, 90), (90, 700, 1), (130, 1, 130), (5, 515, 130), (30, 260, 1030)]
     for m, k, n in shapes:
         for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
             a, b = numbers(m, k).to(dtype), numbers(k, n, seed=2).to(dtype)
