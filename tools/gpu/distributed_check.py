@@ -16,8 +16,10 @@ import tempfile
 import time
 from pathlib import Path
 
-import tessera as torch
-import tessera.distributed as dist
+os.environ.setdefault("NCCL_DEBUG", "WARN")  # what it says of its own troubles
+
+import tessera as torch  # noqa: E402
+import tessera.distributed as dist  # noqa: E402
 
 PROGRAM = Path(__file__).parents[2] / "tests" / "python" / "distributed_programs" / "collectives.py"
 failures = []
