@@ -144,7 +144,7 @@ struct Product {
       group = depth * kernel.rows;
       return to;
     }
-    if (a.row == 1 || rows == 1) {  // column by column
+    if (a.row == 1) {  // column by column
       for (int64_t q = 0; q < depth; ++q) widen_a(to + q * rows, from + q * a.col * item, rows);
       row = 1;
       step = rows;

@@ -142,7 +142,14 @@ def test_tensordot_writes_into_its_own_dtype_only():
 
 
 # Few rows and a transposed matrix; many columns, which threads share; a last panel not full.
-SHAPES = [(2, 1000, 300), (3, 700, 40), (4, 700, 40), (150, 1030, 600), (300, 1025, 513)]
+SHAPES = [
+    (2, 1000, 300),
+    (3, 700, 40),
+    (7, 700, 40),
+    (151, 1030, 600),
+    (301, 1025, 513),
+    (145, 2050, 70),
+]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
