@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <type_traits>
 
 #include "convert.h"
 #include "gemm_kernel.h"
@@ -115,12 +116,27 @@ struct Product {
 
   // Columns of a, of the kernel's number of rows or fewer, one after the other.
   void pack_columns(const T* from, int64_t rows, int64_t depth, T* to) const {
-    constexpr int64_t kMost = 6;
-    if (rows == kMost && kernel.rows == kMost)
+    auto copy = [&]<int kRows>(std::integral_constant<int, kRows>) {
       for (int64_t q = 0; q < depth; ++q)
-        __builtin_memcpy(to + q * kMost, from + q * a.col, kMost * sizeof(T));
-    else
-      for (int64_t q = 0; q < depth; ++q) std::copy_n(from + q * a.col, rows, to + q * kernel.rows);
+        __builtin_memcpy(to + q * kernel.rows, from + q * a.col, kRows * sizeof(T));
+    };
+    switch (rows) {
+      case 1:
+        return copy(std::integral_constant<int, 1>());
+      case 2:
+        return copy(std::integral_constant<int, 2>());
+      case 3:
+        return copy(std::integral_constant<int, 3>());
+      case 4:
+        return copy(std::integral_constant<int, 4>());
+      case 5:
+        return copy(std::integral_constant<int, 5>());
+      case 6:
+        return copy(std::integral_constant<int, 6>());
+      default:
+        for (int64_t q = 0; q < depth; ++q)
+          std::copy_n(from + q * a.col, rows, to + q * kernel.rows);
+    }
   }
 
   // a's rows [i, i + rows) of depth [p, p + depth) as the kernel reads them: where they lie, or
@@ -166,6 +182,10 @@ struct Product {
               depth);
     return to;
   }
+  // Of one group of rows.
+  int64_t few_elements() const {
+    return widen_a ? block_elements() : kernel.rows * std::min(k, kGemmDepth);
+  }
   int64_t block_elements() const { return 2 * most_rows() * kGemmDepth; }
   int64_t most_rows() const { return kBlockRows + kernel.rows; }
 
@@ -194,8 +214,8 @@ struct Product {
     // Small ones in one piece a thread: threads would spend their time on asking for more.
     const int64_t even = m * n * k < kEvenProduct ? (tasks + num_threads() - 1) / num_threads() : 1;
     parallel_for(0, tasks, std::max(even, kSerialProduct / work), [&](int64_t begin, int64_t end) {
-      Scratch scratch(
-          a.col == 1 && !widen_a ? 0 : static_cast<size_t>(block_elements()) * sizeof(T), failure);
+      Scratch scratch(a.col == 1 && !widen_a ? 0 : static_cast<size_t>(few_elements()) * sizeof(T),
+                      failure);
       T* to = static_cast<T*>(scratch.get());
       if (!to && !(a.col == 1 && !widen_a)) return;
       for (int64_t t = begin; t < end; ++t)
