@@ -139,40 +139,32 @@ struct Product {
     }
   }
 
-  // a's rows [i, i + rows) of depth [p, p + depth) as the kernel reads them: where they lie, or
-  // copied. Its groups of rows are `group` apart.
-  const T* block(int64_t i, int64_t rows, int64_t p, int64_t depth, T* to, int64_t& row,
-                 int64_t& step, int64_t& group) const {
+  // Rows of a as the kernel reads them; groups of its number of rows are `group` apart.
+  struct Block {
+    const T* at;
+    int64_t row, step, group;
+  };
+  // a's rows [i, i + rows) of depth [p, p + depth): where they lie, or copied.
+  Block block(int64_t i, int64_t rows, int64_t p, int64_t depth, T* to) const {
     const char* from = at(a, i, p);
     const int64_t item = static_cast<int64_t>(itemsize(a.dtype));
     if (!widen_a && (a.col == 1 || depth == 1)) {
-      row = a.row;
-      step = 1;
-      group = a.row * kernel.rows;
-      return reinterpret_cast<const T*>(from);
+      return {reinterpret_cast<const T*>(from), a.row, 1, a.row * kernel.rows};
     }
     if (!widen_a && a.row == 1) {
       for (int64_t r = 0; r < rows; r += kernel.rows)
         pack_columns(reinterpret_cast<const T*>(from) + r, std::min(kernel.rows, rows - r), depth,
                      to + r * depth);
-      row = 1;
-      step = kernel.rows;
-      group = depth * kernel.rows;
-      return to;
+      return {to, 1, kernel.rows, depth * kernel.rows};
     }
     if (a.row == 1) {  // column by column
       for (int64_t q = 0; q < depth; ++q) widen_a(to + q * rows, from + q * a.col * item, rows);
-      row = 1;
-      step = rows;
-      group = kernel.rows;
-      return to;
+      return {to, 1, rows, kernel.rows};
     }
-    row = depth;
-    step = 1;
-    group = depth * kernel.rows;
+    const Block by_rows{to, depth, 1, depth * kernel.rows};
     if (!widen_a) {
       gather_block(to, from, rows, depth, a.row, a.col, sizeof(T));
-      return to;
+      return by_rows;
     }
     uint16_t* raw = reinterpret_cast<uint16_t*>(to + most_rows() * kGemmDepth);
     if (a.col != 1) gather_block(raw, from, rows, depth, a.row, a.col, 2);
@@ -180,7 +172,7 @@ struct Product {
       widen_a(to + r * depth,
               a.col == 1 ? from + r * a.row * item : reinterpret_cast<const char*>(raw + r * depth),
               depth);
-    return to;
+    return by_rows;
   }
   // Of one group of rows.
   int64_t few_elements() const {
@@ -229,15 +221,28 @@ struct Product {
     const int64_t rows = end - i;
     for (int64_t p = 0; p < k; p += kGemmDepth) {
       const int64_t depth = std::min(kGemmDepth, k - p);
-      int64_t row, step, group;
-      const T* x = block(i, rows, p, depth, to, row, step, group);
+      const Block x = block(i, rows, p, depth, to);
       for (int64_t j = first * kernel.cols; j < std::min(whole, (first + count) * kernel.cols);
            j += kernel.cols)
-        piece(i, rows, j, std::min(kernel.cols, whole - j), p, depth, x, row, step,
+        piece(i, rows, j, std::min(kernel.cols, whole - j), p, depth, x.at, x.row, x.step,
               reinterpret_cast<const T*>(at(b, p, j)), b.row);
       const int64_t edge_panel = (whole + kernel.cols - 1) / kernel.cols;
       if (rest && edge_panel >= first && edge_panel < first + count)
-        piece(i, rows, whole, rest, p, depth, x, row, step, edge + p * kernel.cols, kernel.cols);
+        piece(i, rows, whole, rest, p, depth, x.at, x.row, x.step, edge + p * kernel.cols,
+              kernel.cols);
+    }
+  }
+
+  int64_t panel_size() const { return kGemmDepth * kernel.cols; }
+  // Rows [i, i + rows) by panels [first, last), of which `packed` has the first.
+  void rows_by_panels(int64_t i, int64_t rows, int64_t p, int64_t depth, int64_t first,
+                      int64_t last, const T* packed, T* to) const {
+    const Block x = block(i, rows, p, depth, to);
+    for (int64_t q = first; q < last; ++q, packed += panel_size()) {
+      const int64_t j = q * kernel.cols, cols = std::min(kernel.cols, n - j);
+      for (int64_t r = 0; r < rows; r += kernel.rows)
+        piece(i + r, std::min(kernel.rows, rows - r), j, cols, p, depth,
+              x.at + r / kernel.rows * x.group, x.row, x.step, packed, kernel.cols);
     }
   }
 
@@ -245,11 +250,10 @@ struct Product {
   void packed() const {
     const int64_t panels = (n + kernel.cols - 1) / kernel.cols;
     // As many columns at a time as give a few megabytes.
-    const int64_t most = std::max<int64_t>(
-        1, (int64_t{2} << 20) / (kGemmDepth * kernel.cols * static_cast<int64_t>(sizeof(T))));
+    const int64_t most =
+        std::max<int64_t>(1, (int64_t{2} << 20) / (panel_size() * static_cast<int64_t>(sizeof(T))));
     const int64_t at_once = std::min(panels, most);
-    const int64_t panel_size = kGemmDepth * kernel.cols;
-    Buffer buffer(static_cast<size_t>(at_once * panel_size) * sizeof(T));
+    Buffer buffer(static_cast<size_t>(at_once * panel_size()) * sizeof(T));
     T* packed = buffer.as<T>();
     OutOfScratch failure;
     for (int64_t first = 0; first < panels; first += at_once) {
@@ -273,7 +277,7 @@ struct Product {
                    for (int64_t q = begin; q < end; ++q) {
                      const int64_t j = (first + q) * kernel.cols;
                      pack_panel(p, depth, j, std::min(kernel.cols, n - j),
-                                packed + q * kGemmDepth * kernel.cols, static_cast<T*>(wide.get()));
+                                packed + q * panel_size(), static_cast<T*>(wide.get()));
                    }
                  });
   }
@@ -295,15 +299,9 @@ struct Product {
       for (int64_t t = begin; t < end; ++t) {
         const int64_t i = groups * (t / across) / down * kernel.rows;
         const int64_t rows = std::min(m, groups * (t / across + 1) / down * kernel.rows) - i;
-        int64_t row, step, group;
-        const T* x = block(i, rows, p, depth, to, row, step, group);
-        for (int64_t q = t % across * chunk; q < std::min(count, (t % across + 1) * chunk); ++q) {
-          const int64_t j = (first + q) * kernel.cols, cols = std::min(kernel.cols, n - j);
-          for (int64_t r = 0; r < rows; r += kernel.rows)
-            piece(i + r, std::min(kernel.rows, rows - r), j, cols, p, depth,
-                  x + r / kernel.rows * group, row, step, packed + q * kGemmDepth * kernel.cols,
-                  kernel.cols);
-        }
+        const int64_t q = t % across * chunk;
+        rows_by_panels(i, rows, p, depth, first + q, first + std::min(count, q + chunk),
+                       packed + q * panel_size(), to);
       }
     });
   }
@@ -312,15 +310,15 @@ struct Product {
   void by_columns() const {
     const int64_t panels = (n + kernel.cols - 1) / kernel.cols;
     const int64_t chunk = panels_at_once(panels), tasks = (panels + chunk - 1) / chunk;
-    const int64_t panel_size = kGemmDepth * kernel.cols;
     OutOfScratch failure;
     parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
       Scratch scratch(
-          static_cast<size_t>(chunk * panel_size + wide_elements() + block_elements()) * sizeof(T),
+          static_cast<size_t>(chunk * panel_size() + wide_elements() + block_elements()) *
+              sizeof(T),
           failure);
       T* packed = static_cast<T*>(scratch.get());
       if (!packed) return;
-      T *wide = packed + chunk * panel_size, *to = wide + wide_elements();
+      T *wide = packed + chunk * panel_size(), *to = wide + wide_elements();
       for (int64_t t = begin; t < end; ++t)
         for (int64_t p = 0; p < k; p += kGemmDepth)
           columns(t * chunk, std::min(panels, (t + 1) * chunk), p, packed, wide, to);
@@ -328,27 +326,18 @@ struct Product {
     if (!failure.status("matmul").ok()) throw std::bad_alloc();
   }
   void columns(int64_t first, int64_t last, int64_t p, T* packed, T* wide, T* to) const {
-    const int64_t depth = std::min(kGemmDepth, k - p), panel_size = kGemmDepth * kernel.cols;
+    const int64_t depth = std::min(kGemmDepth, k - p);
     for (int64_t q = first; q < last; ++q)
       pack_panel(p, depth, q * kernel.cols, std::min(kernel.cols, n - q * kernel.cols),
-                 packed + (q - first) * panel_size, wide);
+                 packed + (q - first) * panel_size(), wide);
     for (int64_t i = 0; i < m; i += kBlockRows) {
       const int64_t rows = std::min(kBlockRows, m - i);
-      int64_t row, step, group;
-      const T* x = block(i, rows, p, depth, to, row, step, group);
-      for (int64_t q = first; q < last; ++q) {
-        const int64_t j = q * kernel.cols, cols = std::min(kernel.cols, n - j);
-        for (int64_t r = 0; r < rows; r += kernel.rows)
-          piece(i + r, std::min(kernel.rows, rows - r), j, cols, p, depth,
-                x + r / kernel.rows * group, row, step, packed + (q - first) * panel_size,
-                kernel.cols);
-      }
+      rows_by_panels(i, rows, p, depth, first, last, packed, to);
     }
   }
   // Panels that a thread holds in its second-level cache.
   int64_t panels_at_once(int64_t panels) const {
-    const int64_t fit =
-        kColumnsBytes / (kGemmDepth * kernel.cols * static_cast<int64_t>(sizeof(T)));
+    const int64_t fit = kColumnsBytes / (panel_size() * static_cast<int64_t>(sizeof(T)));
     return std::clamp<int64_t>(panels / (4 * num_threads()), 1, std::max<int64_t>(1, fit));
   }
 

@@ -26,6 +26,13 @@ struct Dots {
   T* out;  // kRows by kCols
 };
 
+template <class T, int kLanes>
+TS_INLINE T fold(T (&lanes)[kLanes]) {
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  return lanes[0];
+}
+
 // kRows of a with kCols of b, in vectors of kBytes.
 template <class T, int kBytes, int kRows, int kCols>
 TS_INLINE void dots(const Dots<T>& d) {
@@ -69,9 +76,7 @@ TS_INLINE void dots(const Dots<T>& d) {
     for (int q = 0; q < kCols; ++q) {
       alignas(64) T lanes[kLanes];
       __builtin_memcpy(lanes, sum[r][q], kLaneBytes);
-      for (int half = kLanes / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
-      d.out[r * kCols + q] = lanes[0];
+      d.out[r * kCols + q] = fold(lanes);
     }
 }
 
@@ -96,9 +101,7 @@ void dots_baseline(const Dots<T>& d) {
         const T x = there ? d.a[r * d.a_row + p] : T(0), y = there ? d.b[q * d.b_col + p] : T(0);
         lanes[p % kLanes] = std::fma(x, y, lanes[p % kLanes]);
       }
-      for (int half = kLanes / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
-      d.out[r * kCols + q] = lanes[0];
+      d.out[r * kCols + q] = fold(lanes);
     }
 }
 
@@ -108,18 +111,19 @@ using DotsFn = void (*)(const Dots<T>&);
 // Rows and columns at a time: as many as registers hold.
 template <class T>
 struct DotsTable {
-  int rows, cols;
+  int most;
   DotsFn<T> by[4][4];
 };
-#define TS_DOTS_ROW(f, r) \
-  { f<T, r, 1>, f<T, r, 2>, f<T, r, 3>, f<T, r, 4> }
-#define TS_DOTS(f) \
-  { TS_DOTS_ROW(f, 1), TS_DOTS_ROW(f, 2), TS_DOTS_ROW(f, 3), TS_DOTS_ROW(f, 4) }
 template <class T>
 constexpr DotsTable<T> kDots[] = {
-    {2, 2, TS_DOTS(dots_baseline)}, {2, 2, TS_DOTS(dots_avx2)}, {4, 4, TS_DOTS(dots_avx512)}};
-#undef TS_DOTS
-#undef TS_DOTS_ROW
+    {2,
+     {{dots_baseline<T, 1, 1>, dots_baseline<T, 1, 2>},
+      {dots_baseline<T, 2, 1>, dots_baseline<T, 2, 2>}}},
+    {2, {{dots_avx2<T, 1, 1>, dots_avx2<T, 1, 2>}, {dots_avx2<T, 2, 1>, dots_avx2<T, 2, 2>}}},
+#define TS_ROW(r) \
+  { dots_avx512<T, r, 1>, dots_avx512<T, r, 2>, dots_avx512<T, r, 3>, dots_avx512<T, r, 4> }
+    {4, {TS_ROW(1), TS_ROW(2), TS_ROW(3), TS_ROW(4)}}};
+#undef TS_ROW
 
 }  // namespace
 
@@ -128,15 +132,15 @@ bool gemm_dots(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const
                int64_t b_col, T* c, const T* bias) {
   if (!gemm_kernel<T>()) return false;
   const DotsTable<T>& table = kDots<T>[g_isa];
-  const int64_t groups = (n + table.cols - 1) / table.cols;
-  const int64_t work = std::max<int64_t>(1, m * k * table.cols);
+  const int64_t groups = (n + table.most - 1) / table.most;
+  const int64_t work = std::max<int64_t>(1, m * k * table.most);
   // A few columns of b stay near while all rows of a pass.
   parallel_for(0, groups, std::max<int64_t>(1, kSerialProducts / work), [&](int64_t f, int64_t l) {
     T out[16];
-    for (int64_t j = f * table.cols; j < std::min(n, l * table.cols); j += table.cols) {
-      const int64_t cols = std::min<int64_t>(table.cols, n - j);
-      for (int64_t i = 0; i < m; i += table.rows) {
-        const int64_t rows = std::min<int64_t>(table.rows, m - i);
+    for (int64_t j = f * table.most; j < std::min(n, l * table.most); j += table.most) {
+      const int64_t cols = std::min<int64_t>(table.most, n - j);
+      for (int64_t i = 0; i < m; i += table.most) {
+        const int64_t rows = std::min<int64_t>(table.most, m - i);
         table.by[rows - 1][cols - 1]({a + i * a_row, a_row, b + j * b_col, b_col, k, out});
         for (int64_t r = 0; r < rows; ++r)
           for (int64_t q = 0; q < cols; ++q)
