@@ -101,6 +101,36 @@ TEST_F(ArenaTest, PagesOfOtherStreamsMoveToo) {
   a.deallocate(b);
 }
 
+// A program may read a tensor on another stream and let go of it without record_stream.
+TEST_F(ArenaTest, PagesStayWhileAnyStreamWorks) {
+  DeviceAllocator a(paged_backend(), 0, Config{});
+  auto stream = [](uintptr_t i) { return reinterpret_cast<StreamHandle>(i); };
+  a.deallocate(a.allocate(MiB(1), stream(2)));
+  Block* read = a.allocate(MiB(200), stream(1));
+  const auto at = reinterpret_cast<uintptr_t>(read->ptr);
+  paged.queued[stream(2)] = 1;
+  for (uintptr_t page = at; page < at + MiB(200); page += PagedDevice::kPage)
+    paged.last_use[page] = {stream(2), 1};
+  a.deallocate(read);
+  Block* b = a.allocate(MiB(200), stream(3));  // the model says whether a page went too early
+  a.deallocate(b);
+}
+
+// A stream that waits for another process must not hold up the thread that would send to it.
+TEST_F(ArenaTest, NobodyWaitsForAStreamThatStands) {
+  paged.total = 1024 * kMiB;
+  DeviceAllocator a(paged_backend(), 0, Config{});
+  auto stream = [](uintptr_t i) { return reinterpret_cast<StreamHandle>(i); };
+  a.deallocate(a.allocate(MiB(200), stream(1)));
+  a.deallocate(a.allocate(MiB(1), stream(2)));
+  paged.stuck = {stream(2)};
+  Block* b = a.allocate(MiB(210), stream(3));
+  EXPECT_EQ(a.reserved().now(), 200 * kMiB + 2 * kMiB + 210 * kMiB) << "memory grows meanwhile";
+  paged.stuck.clear();
+  a.deallocate(b);
+  a.empty_cache();
+}
+
 TEST_F(ArenaTest, SegmentsAreUsedWhereAsked) {
   DeviceAllocator a(paged_backend(), 0, parse_config("expandable_segments:False"));
   Block* b = a.allocate(MiB(3), nullptr);

@@ -41,6 +41,7 @@ struct PagedDevice {
     uint64_t at;
   };
   std::map<uintptr_t, Use> last_use;  // of a page, by its address
+  std::set<StreamHandle> stuck;       // what is queued there is never done
   struct Event {
     StreamHandle stream = nullptr;
     uint64_t at = 0;
@@ -205,7 +206,7 @@ inline const Backend* paged_backend() {
     };
     b.event_query = [](int, EventHandle handle) -> Status {
       auto* e = static_cast<PagedDevice::Event*>(handle);
-      if (e->polls-- > 0) return {Code::kNotReady, nullptr};
+      if (e->polls-- > 0 || paged.stuck.count(e->stream)) return {Code::kNotReady, nullptr};
       auto& seen = paged.awaited[e->stream];
       seen = std::max(seen, e->at);
       return {};

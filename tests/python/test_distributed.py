@@ -99,6 +99,37 @@ dist.all_reduce(torch.ones(3, device="cuda:0"))
         assert code == 1 and "NCCL needs a GPU for each rank: ranks 0 and 1 both use" in out, out
         assert "set_device(LOCAL_RANK)" in out
 
+    # The thread that watches held its lock while the last tensor of a call ended, which needs
+    # Python's where a Function made it; whoever called the next collective held that.
+    def test_tensors_made_in_python(self, tmp_path):
+        need("nccl")
+        program = script(
+            tmp_path,
+            """
+import torch, torch.distributed as dist
+dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
+
+class Same(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+start = torch.ones(3, device="cuda", requires_grad=True)
+for _ in range(2000):
+    x = Same.apply(start)
+    x.data_ptr()
+    dist.all_reduce(x, async_op=True)
+    del x
+print("done")
+""",
+        )
+        code, out = several(1, program, timeout=60)
+        assert code == 0 and "done" in out, out
+
     @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two devices")
     def test_killed_rank(self, tmp_path):
         need("nccl")

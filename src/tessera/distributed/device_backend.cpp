@@ -150,28 +150,27 @@ WorkPtr DeviceBackend::run(Request r) {
         new_empty({1}, DType::kFloat32, Device{DeviceType::kCUDA, static_cast<int16_t>(device)})};
   for (const TensorBase& t : r.inputs) prepare_read(t);
   for (const TensorBase& t : r.outputs) prepare_write(t);
-  auto request = std::make_shared<const Request>(std::move(r));
   auto done = std::make_shared<Event>(device);
-  auto work = std::make_shared<Work>(request->text, request->result);
+  auto work = std::make_shared<Work>(r.text, r.result);
   BlockingScope others_go_on;
   done->record(current_stream(device));
   done->hold(lines.stream);
-  for (const auto* list : {&request->inputs, &request->outputs})
+  for (const auto* list : {&r.inputs, &r.outputs})
     for (const TensorBase& t : *list) memory::record_stream(t.storage(), lines.stream);
   try {
-    queue(*request, lines);
+    queue(r, lines);
   } catch (const std::runtime_error& e) {
     if (auto error = group_.failure()) std::rethrow_exception(error);
-    fail(DistErrorKind::kBackend, group_.title(*request), ", failed: ", e.what());
+    fail(DistErrorKind::kBackend, group_.title(r), ", failed: ", e.what());
   }
-  if (in_batch_)
-    batched_.emplace_back(done, &lines);
-  else
-    done->record(lines.stream);
+  if (!in_batch_) done->record(lines.stream);
   {
+    // Without the tensors: record_stream keeps their memory, and one that ended on the thread which
+    // watches would want Python's lock there, where it may have been made.
     std::lock_guard lock(mutex_);
-    under_way_.push_back({request, done, Clock::now()});
+    under_way_.push_back({std::make_shared<const Request>(r.described()), done, Clock::now()});
   }
+  if (in_batch_) batched_.push_back({done, &lines, std::move(r)});
   changed_.notify_all();
   work->on_query([done] { return done->passed(); });
   work->on_wait([this, done, barrier] {
@@ -281,7 +280,7 @@ void DeviceBackend::end_batch() {
   Lines& l = lines_of(current_device());
   in_batch_ = false;
   l.engine->end_batch();
-  for (auto& [event, lines] : batched_) event->record(lines->stream);
+  for (Batched& b : batched_) b.done->record(b.lines->stream);
   batched_.clear();
 }
 

@@ -34,6 +34,11 @@ class DeviceBackend final : public GroupBackend {
     std::shared_ptr<Event> done;
     Deadline began;
   };
+  struct Batched {
+    std::shared_ptr<Event> done;
+    Lines* lines;
+    Request request;  // keeps its tensors until it is queued
+  };
 
   Lines& lines_of(int device);
   void check_devices_differ(int device);
@@ -49,7 +54,7 @@ class DeviceBackend final : public GroupBackend {
   std::map<int, std::shared_ptr<Lines>> lines_;
   std::list<UnderWay> under_way_;
   bool in_batch_ = false;
-  std::vector<std::pair<std::shared_ptr<Event>, Lines*>> batched_;
+  std::vector<Batched> batched_;
   bool stop_ = false;
   std::thread thread_;
 };

@@ -39,6 +39,8 @@ struct Request {
   std::string text;
   std::vector<TensorBase> result;
 
+  // The same call without its tensors.
+  Request described() const { return {kind, {}, {}, op, peer, tag, to, from, sequence, text, {}}; }
   bool is_point_to_point() const {
     return kind == Collective::kSend || kind == Collective::kReceive;
   }

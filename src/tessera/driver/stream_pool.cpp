@@ -17,6 +17,7 @@ struct Pool {
 
 struct Pools {
   std::mutex mutex;
+  const Backend* backend = nullptr;                        // theirs
   std::map<std::pair<int, int>, Pool> by_priority;         // device, priority
   std::map<std::pair<int, StreamHandle>, int> priorities;  // device, stream
 };
@@ -40,11 +41,22 @@ StreamHandle stream_from_pool(int device, int priority) {
   if (pool.streams.size() < kPooledStreams) {
     StreamHandle fresh = nullptr;
     check(backend.stream_create(device, priority, &fresh), "creating a stream");
+    all.backend = &backend;
     all.priorities[{device, fresh}] = priority;
     pool.streams.push_back(fresh);
     return fresh;
   }
   return pool.streams[pool.next++ % kPooledStreams];
+}
+
+std::vector<StreamHandle> streams_made(const Backend* backend, int device) {
+  Pools& all = pools();
+  std::lock_guard lock(all.mutex);
+  std::vector<StreamHandle> out;
+  if (all.backend != backend) return out;
+  for (auto& [key, pool] : all.by_priority)
+    if (key.first == device) out.insert(out.end(), pool.streams.begin(), pool.streams.end());
+  return out;
 }
 
 int stream_priority(int device, StreamHandle stream) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "tessera/memory/device_allocator.h"
 
@@ -17,15 +18,18 @@ constexpr uint32_t kBulkPages = 16;
 
 // Note [When pages move]
 // Moving free pages keeps what is reserved at what is used, but the driver takes some hundred
-// microseconds a page, and where their stream has work queued, all of that is waited for. A program
-// that does the same at every step would do so at every step. So memory may grow to a little more
-// than was ever in use, by more the more was moved; beyond that, time spent with moving and with
-// waiting is limited to a share of the time that has passed, and a sum in advance. When memory is
-// out, everything may move.
+// microseconds a page, and work that is queued is waited for. That of every stream: a program may
+// read a tensor on another stream than its own and let go of it without record_stream, which may
+// cost it an order but not the device. A program that does the same at every step would wait at
+// every step. So memory may grow to a little more than was ever in use, by more the more was moved;
+// beyond that, time spent with moving and with waiting is limited to a share of the time that has
+// passed, and a sum in advance; and no wait is long: a stream may stand still until this thread
+// sends what another process waits for. When memory is out, everything may move.
 constexpr double kLeastSlack = 1.02, kMostSlack = 1.08;
 constexpr double kMovesPerSlack = 16;  // bytes that were moved for one more byte
 constexpr double kMovingShare = 0.05, kWaitingShare = 0.01;
 constexpr double kMovingInAdvance = 2.0, kWaitingInAdvance = 0.05;  // seconds
+constexpr double kLongestWait = 1.0;
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point t) {
@@ -193,25 +197,29 @@ void DeviceAllocator::unmap(const Donor& donor, std::vector<Loose>* out) {
 }
 
 // See Note [When pages move].
-bool DeviceAllocator::may_move(const StreamPool& pool) {
+bool DeviceAllocator::may_move() {
   const double passed = seconds_since(made_at_);
   if (moving_seconds_ > kMovingInAdvance + kMovingShare * passed) return false;
-  return waiting_seconds_ <= kWaitingInAdvance + kWaitingShare * passed || is_idle(pool.stream);
+  const auto begin = Clock::now();
+  const double left = kWaitingInAdvance + kWaitingShare * passed - waiting_seconds_;
+  const bool quiet = settle(std::min(left, kLongestWait));
+  waiting_seconds_ += seconds_since(begin);
+  return quiet;
 }
 
 // Frees pages for use elsewhere; how many.
 size_t DeviceAllocator::loosen(size_t pages, const Arena& keep, const Spot& spot, bool force,
                                std::vector<Loose>* out) {
   size_t got = 0;
+  std::optional<bool> may;
   auto from = [&](StreamPool& pool) {
     if (got >= pages) return;
     std::vector<Donor> donors;
     collect_donors(pool, keep, spot, pages - got, &donors);
     if (donors.empty()) return;
-    if (!force && !may_move(pool)) return;
+    if (!may) may = force ? settle() : may_move();
+    if (!*may) return;
     const auto begin = Clock::now();
-    await_pool(pool);
-    waiting_seconds_ += seconds_since(begin);
     // From the top down: a block that gives up its end is still the block that the next one names.
     for (const Donor& d : donors) {
       const size_t before = out->size();
@@ -361,11 +369,12 @@ void DeviceAllocator::trim(Arena& a) {
 void DeviceAllocator::release_free_pages() {
   const Arena nowhere;
   std::vector<Loose> loose;
+  bool settled = false;
   for_each_movable([&](StreamPool& pool) {
     std::vector<Donor> donors;
     collect_donors(pool, nowhere, Spot{}, SIZE_MAX, &donors);
     if (donors.empty()) return;
-    await_pool(pool);
+    settled = settled || settle();
     for (const Donor& d : donors) unmap(d, &loose);
   });
   destroy(&loose);

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -175,10 +176,9 @@ class DeviceAllocator {
   bool await_streams(Block* b);
   void poll_events();
   void wait_events();
-  void await_pool(const StreamPool& pool);
-  void await_stream(StreamHandle stream);
-  bool is_idle(StreamHandle stream);
-  bool may_move(const StreamPool& pool);
+  // Whether what is queued so far is done, on every stream, at the latest after so many seconds.
+  bool settle(double patience = std::numeric_limits<double>::infinity());
+  bool may_move();
   void finish_event(Event event);
   EventHandle idle_event();
   void release_free_segments();

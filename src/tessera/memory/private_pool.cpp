@@ -32,7 +32,7 @@ StreamPool& DeviceAllocator::private_pool_of(PrivatePool& graphs, StreamHandle s
       [&](const StreamPool& p) { return p.orphan && p.live == 0 && p.stream == stream; });
   StreamPool* pool = nullptr;
   if (left != private_streams_.end()) {
-    await_pool(*left);
+    settle();  // graphs were replayed, and their results used, on any stream
     pool = &*left;
     pool->orphan = false;
   } else {

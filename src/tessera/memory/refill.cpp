@@ -1,9 +1,11 @@
 // The slow paths of the allocator: more memory, events of other streams, giving memory back.
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 
 #include "tessera/base/error.h"
+#include "tessera/driver/stream_pool.h"
 #include "tessera/memory/device_allocator.h"
 
 namespace tessera::memory {
@@ -169,34 +171,29 @@ void DeviceAllocator::wait_events() {
   while (poll_events(), num_waiting_) std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
-// For what is queued on the pool's stream so far. Graphs were replayed, and their results used, on
-// any stream.
-void DeviceAllocator::await_pool(const StreamPool& pool) {
-  await_stream(pool.stream);
-  if (!pool.orphan) return;
-  await_stream(nullptr);
-  for (auto& [stream, other] : pools_) await_stream(stream);
-}
-
-void DeviceAllocator::await_stream(StreamHandle stream) {
-  if (!captures_.empty() && is_captured(stream)) return;
-  EventHandle e = idle_event();
-  if (!e) return;
-  if (backend_->event_record(device_, e, stream).ok())
-    while (backend_->event_query(device_, e).code == Code::kNotReady)
+// By polling, as above. Streams that are captured have nothing queued.
+bool DeviceAllocator::settle(double patience) {
+  std::set<StreamHandle> streams{nullptr};
+  for (StreamHandle s : streams_made(backend_, device_)) streams.insert(s);
+  for (auto& [stream, pool] : pools_) streams.insert(stream);
+  std::vector<EventHandle> events;
+  for (StreamHandle s : streams) {
+    if (!captures_.empty() && is_captured(s)) continue;
+    EventHandle e = idle_event();
+    if (!e) continue;
+    const bool recorded = backend_->event_record(device_, e, s).ok();
+    (recorded ? events : idle_events_).push_back(e);
+  }
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  bool done = true;
+  for (EventHandle e : events)
+    while (done && backend_->event_query(device_, e).code == Code::kNotReady) {
+      done = std::chrono::duration<double>(Clock::now() - begin).count() < patience;
       std::this_thread::sleep_for(std::chrono::microseconds(10));
-  idle_events_.push_back(e);
-}
-
-// Is nothing queued on it?
-bool DeviceAllocator::is_idle(StreamHandle stream) {
-  if (!captures_.empty() && is_captured(stream)) return false;
-  EventHandle e = idle_event();
-  if (!e) return true;
-  const bool idle = !backend_->event_record(device_, e, stream).ok() ||
-                    backend_->event_query(device_, e).code != Code::kNotReady;
-  idle_events_.push_back(e);
-  return idle;
+    }
+  idle_events_.insert(idle_events_.end(), events.begin(), events.end());
+  return done;
 }
 
 // The driver waits for work that still uses a segment before it takes it back.
