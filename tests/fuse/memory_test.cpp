@@ -61,6 +61,24 @@ TEST_F(FuseMemoryTest, WhatOnlyPendingWorkKeepsIsNotCounted) {
   EXPECT_EQ(values(slice(y, 0, 0, 1))[0], 2);
 }
 
+// The last step of a model that is let go of would keep its memory until something runs.
+TEST_F(FuseMemoryTest, WorkForNobodyGoesWithItsMemory) {
+  Tensor weight = megabytes(10, 1), state = megabytes(10, 0);
+  run_all();
+  state.add_(Value(weight));
+  weight.add_(Value(state));
+  EXPECT_EQ(pending(), 2u);
+  weight = Tensor();
+  EXPECT_EQ(pending(), 1u);  // its memory is still read
+  state = Tensor();
+  EXPECT_EQ(pending(), 0u);
+  EXPECT_EQ(stats().dropped, 2);
+  memory::reset_peak(0);
+  Tensor next = megabytes(10, 1);
+  run_all();
+  EXPECT_EQ(memory::max_memory_allocated(0) - start_, 10 * kMiB);
+}
+
 TEST_F(FuseMemoryTest, AChainOfTemporariesPeaksAtOneResult) {
   Tensor x = megabytes(16, 1);
   run_all();

@@ -395,8 +395,13 @@ void Stream::release_outside(Storage* s) {
   if (s->data && !s->hidden) {
     s->hidden = true;
     kept_bytes_ += s->nbytes;
+    hidden_since_look_ += s->nbytes;
     if (device_.is_cuda()) memory::hide(device_.index, s->nbytes);
   }
+  // A model that was let go of: the last step of its optimizer is for nobody.
+  if (hidden_since_look_ < std::max(kWorthALook, kept_bytes_ / 4)) return;
+  hidden_since_look_ = 0;
+  drop_dead();
 }
 
 Stats Stream::stats() {

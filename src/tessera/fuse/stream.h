@@ -51,6 +51,8 @@ inline constexpr int kOpCap = 64;
 inline constexpr int kOperandCap = 32;
 // Bytes that only pending work keeps alive.
 inline constexpr size_t kByteBudget = size_t{256} << 20;
+// So many more of them, and a quarter more, and it is looked whether that work is for anybody.
+inline constexpr size_t kWorthALook = size_t{8} << 20;
 
 struct Stats {
   int64_t recorded = 0;
@@ -142,6 +144,7 @@ class Stream {
   int32_t next_id_ = 0;
   uint32_t run_number_ = 0;
   size_t kept_bytes_ = 0;  // by pending work alone
+  size_t hidden_since_look_ = 0;
   std::thread::id owner_;
   StreamHandle stream_ = nullptr;
   std::atomic<std::thread::id> running_{};
