@@ -4,8 +4,8 @@
 // Requests are rounded to 512 bytes; those of up to 1 MiB and the larger ones live apart. A request
 // takes the smallest free block of its stream that fits, and leaves the rest. On a miss the
 // stream's arena grows: the place in its addresses that needs the fewest new pages is chosen, and
-// pages come first from memory that is wholly free elsewhere (of this stream, then of others, after
-// the work queued there is done) and only then from the driver. Devices without pages, and
+// pages come first from memory that is wholly free elsewhere (of this stream, then of others, when
+// nothing is queued any more) and only then from the driver. Devices without pages, and
 // expandable_segments:False, get segments of 2, 20 or more MiB instead, as PyTorch's.
 #pragma once
 #include <algorithm>
