@@ -68,7 +68,7 @@ class GroupText {
 
   std::string make() {
     out_ = prelude_text(has_complex());
-    if (has_special()) out_ += special_text();
+    if (uses_special(g_)) out_ += special_text();
     out_ += plan_.wide ? "typedef uint64_t I; typedef int64_t O;\n"
                        : "typedef uint32_t I; typedef int32_t O;\n";
     out_ += "struct Params { unsigned long long w[" + num(words_) + "]; };\n";
@@ -116,11 +116,6 @@ class GroupText {
       if (tessera::is_complex(dtype(i))) return true;
     for (int i = 0; i < g_.num_instrs; ++i)
       if (is_complex(g_.instrs[i].cls) || is_complex(g_.instrs[i].result_cls)) return true;
-    return false;
-  }
-  bool has_special() const {
-    for (int i = 0; i < g_.num_instrs; ++i)
-      if (const PointwiseBody* b = g_.instrs[i].body; b && uses_special(*b)) return true;
     return false;
   }
   bool is_input(int i) const { return i < g_.num_inputs; }

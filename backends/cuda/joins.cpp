@@ -37,11 +37,7 @@ GroupPlan plain_plan(const GroupProgram& g) {
   return plan;
 }
 
-bool is_special(const GroupProgram* g) {
-  for (int i = 0; g && i < g->num_instrs; ++i)
-    if (const PointwiseBody* b = g->instrs[i].body; b && uses_special(*b)) return true;
-  return false;
-}
+bool is_special(const GroupProgram* g) { return g && uses_special(*g); }
 
 int put_words(const GroupProgram& g, uint64_t* words) {
   int n = 0;

@@ -1,5 +1,6 @@
 #include "prelude.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tessera/ops/shared_math.h"
@@ -255,6 +256,10 @@ std::string special_text() {
 
 bool uses_special(const PointwiseBody& body) {
   return std::strstr(body.text, "special::") != nullptr;
+}
+bool uses_special(const GroupProgram& g) {
+  return std::any_of(g.instrs, g.instrs + g.num_instrs,
+                     [](const Instr& in) { return in.body && uses_special(*in.body); });
 }
 
 const char* storage_type(DType t) {

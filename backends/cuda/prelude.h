@@ -16,6 +16,7 @@ const char* complex_prelude_text();
 // What bodies name as `special::`, to stand after the prelude of those that do.
 std::string special_text();
 bool uses_special(const PointwiseBody& body);
+bool uses_special(const GroupProgram& g);
 inline bool is_complex(RegClass c) { return c >= RegClass::kC64; }
 
 const char* storage_type(DType t);      // "unsigned short" for float16
