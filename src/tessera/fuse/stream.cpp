@@ -274,6 +274,7 @@ void Stream::run_left_by(std::thread::id thread) {
 // A value nobody owns any more and no live operator touches is never computed. Backwards, so that a
 // chain of such values goes as a whole; without this a dead reader would keep its inputs in memory.
 void Stream::drop_dead() {
+  hidden_since_look_ = 0;
   ++run_number_;
   bool any = false;
   for (size_t i = ops_.size(); i-- > 0;) {
@@ -400,7 +401,6 @@ void Stream::release_outside(Storage* s) {
   }
   // A model that was let go of: the last step of its optimizer is for nobody.
   if (hidden_since_look_ < std::max(kWorthALook, kept_bytes_ / 4)) return;
-  hidden_since_look_ = 0;
   drop_dead();
 }
 
