@@ -40,7 +40,15 @@ struct Request {
   std::vector<TensorBase> result;
 
   // The same call without its tensors.
-  Request described() const { return {kind, {}, {}, op, peer, tag, to, from, sequence, text, {}}; }
+  Request described() const {
+    Request r{.kind = kind};
+    r.op = op;
+    r.peer = peer;
+    r.tag = tag;
+    r.sequence = sequence;
+    r.text = text;
+    return r;
+  }
   bool is_point_to_point() const {
     return kind == Collective::kSend || kind == Collective::kReceive;
   }
