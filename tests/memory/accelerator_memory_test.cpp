@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "tessera/base/error.h"
+#include "tessera/driver/stream_pool.h"
 #include "tessera/memory/allocator.h"
 
 namespace tessera::memory {
@@ -60,6 +62,21 @@ TEST_F(AcceleratorMemoryTest, DevicesHaveTheirOwn) {
       refused = true;
     }
     NEED(refused);
+    exit(0);
+  };
+  EXPECT_EXIT(body(), ::testing::ExitedWithCode(0), "");
+}
+
+// Streams on which no memory was taken are waited for too when pages move.
+TEST_F(AcceleratorMemoryTest, StreamsOfThePoolAreKnown) {
+  auto body = [] {
+    const Backend* b = open_device();
+    NEED(streams_made(b, 0).empty());
+    StreamHandle first = stream_from_pool(0, 0), urgent = stream_from_pool(0, -1);
+    auto known = streams_made(b, 0);
+    NEED(known.size() == 2 && std::count(known.begin(), known.end(), first) == 1 &&
+         std::count(known.begin(), known.end(), urgent) == 1);
+    NEED(streams_made(b, 1).empty() && streams_made(cpu_backend(), 0).empty());
     exit(0);
   };
   EXPECT_EXIT(body(), ::testing::ExitedWithCode(0), "");
