@@ -169,8 +169,11 @@ fuzz_all() {
     --programs "$fuzz" --device cuda --shards "$shards" --seed "${FUZZ_SEED:-1}" --reports 20 --nan-bits \
     --seconds $((limit - 10)) >"$log" 2>&1
   status=$?
+  local done_of
+  done_of=$(sed -n 's/^\([0-9]*\) programs with fused groups.*/\1/p' "$log")
+  [[ ${done_of:-0} -ge $fuzz ]] || status=1  # the time was over first
   [[ $status == 0 ]] || tail -n 60 "$log"
-  row fuzz "$(grep -h 'programs with fused groups' "$log" | cut -c1-80), $(grep -h ' disagreements' "$log")" $((SECONDS - began)) $status
+  row fuzz "${done_of:-0} of $fuzz programs with fused groups, $(grep -h ' disagreements' "$log")" $((SECONDS - began)) $status
 }
 
 # Device memory of many threads and streams, told apart by what was written into it.

@@ -93,7 +93,8 @@ def nccl(folder):
     check("nccl, one rank: times", code == 0, out)
     print(out.strip())
 
-    # A collective is ordered with the current stream on both sides.
+    # A collective is ordered with the current stream on both sides. What the other stream reads is
+    # let go of without record_stream: that may not cost the device either.
     dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
     good = True
     side = torch.cuda.Stream()
