@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -99,6 +100,10 @@ class Queue {
       auto result = std::make_unique<Compilation>();
       if (!compile_text(job.text, job.arch, &result->image, &result->error, job.effort))
         result->image.clear();
+      // Where exit() is called on a thread that nobody watches. What the compiler clears then was
+      // made by now, and handlers run in reverse.
+      static const int at_exit = std::atexit(end_compilations);
+      (void)at_exit;
       lock.lock();
       job.result = std::move(result);
       job.text.clear();

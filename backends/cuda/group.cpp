@@ -8,7 +8,13 @@
 
 namespace tessera::cuda {
 
-Status run_group_on(Device& d, CUstream stream, const GroupProgram& g) {
+bool is_refused(Device& d, CUstream stream, const GroupProgram& g) {
+  const int bodies = num_bodies(g);
+  if (bodies == 1) return false;
+  return interprets(d, stream, bodies) ? !can_interpret(g) : makes_too_many_kernels();
+}
+
+Status run_group_on(Device& d, CUstream stream, const GroupProgram& g, bool may_refuse) {
   if (g.numel == 0 || g.num_outputs == 0) return ok();
   GroupPlan plan;
   uint64_t words[kMaxParamWords];
@@ -26,8 +32,8 @@ Status run_group_on(Device& d, CUstream stream, const GroupProgram& g) {
     if (!k)
       if (Status s = interpret_group(d, stream, g); s.code != Code::kUnsupported) return s;
   }
-  if (!k && bodies > 1 && makes_too_many_kernels())
-    return fail(Code::kUnsupported, "the program's structures do not repeat");
+  if (!k && may_refuse && is_refused(d, stream, g))
+    return fail(Code::kUnsupported, "its kernel is not there, and is not waited for");
   if (!k)
     TS_TRY(get_kernel(
         d, key, kGroupEntry, name_of(g), &k, [&] { return group_text(g, plan); }, effort_of(plan)));

@@ -29,7 +29,7 @@ Status run_batches(Device& d, CUstream stream, const Entry* first, const Entry* 
                         effort_of(first->plan)));
     for (; !k && first != last; ++first) {
       Status s = interpret_group(d, stream, *first->program);
-      if (s.code == Code::kUnsupported) break;
+      if (s.code == Code::kUnsupported) s = run_group_on(d, stream, *first->program, false);
       TS_TRY(s);
     }
     if (first == last) return ok();
@@ -73,10 +73,10 @@ Status run_groups_on(Device& d, CUstream stream, const GroupProgram* const* prog
                   g.num_inputs, g.num_outputs);
     e.key = group_key(g, e.plan, static_cast<uint64_t>(d.ordinal));
   }
-  if (makes_too_many_kernels() && !interprets(d, stream))
-    for (const Entry& e : entries)
-      if (num_bodies(*e.program) > 1 && !find_kernel(e.key))
-        return fail(Code::kUnsupported, "the program's structures do not repeat");
+  // Now or never: once one has run, to run them all again one by one would be wrong.
+  for (const Entry& e : entries)
+    if (!find_kernel(e.key) && is_refused(d, stream, *e.program))
+      return fail(Code::kUnsupported, "the kernel of a group is not there, and is not waited for");
   std::stable_sort(entries.begin(), entries.end(),
                    [](const Entry& a, const Entry& b) { return a.key < b.key; });
   const Entry *at = entries.data(), *const end = at + entries.size();
@@ -89,7 +89,7 @@ Status run_groups_on(Device& d, CUstream stream, const GroupProgram* const* prog
     if (batch) {
       TS_TRY(run_batches(d, stream, at, next));
     } else {
-      for (; at != next; ++at) TS_TRY(run_group_on(d, stream, *at->program));
+      for (; at != next; ++at) TS_TRY(run_group_on(d, stream, *at->program, false));
     }
     at = next;
   }

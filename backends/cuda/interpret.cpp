@@ -38,6 +38,7 @@ class Encoder {
 
   // False where there is no room, or something that the kernel cannot do.
   bool encode() {
+    if (g_.num_inputs > kMaxOperands || g_.num_instrs > kMaxParamWords) return false;
     find_last_uses();
     const int inputs = static_cast<int>(
         std::count_if(last_use_, last_use_ + g_.num_inputs, [](int use) { return use >= 0; }));
@@ -165,11 +166,11 @@ bool never_compiles(int bodies) {
 }
 
 bool compiles_meanwhile() {
-  static const bool promised = [] {
+  static const bool told = [] {
     const HostServices* host = services.load(std::memory_order_acquire);
     return host && host->at_end(end_compilations);
   }();
-  return promised;
+  return told;
 }
 
 bool interprets(Device& d, CUstream stream, int bodies) {
@@ -183,9 +184,12 @@ bool interprets(Device& d, CUstream stream, int bodies) {
   return captures.load(std::memory_order_relaxed) == 0 || !is_capturing(stream);
 }
 
+bool can_interpret(const GroupProgram& g) {
+  uint64_t words[kMaxParamWords];
+  return Encoder(g, words).encode();
+}
+
 Status interpret_group(Device& d, CUstream stream, const GroupProgram& g) {
-  if (g.num_inputs > kMaxOperands || g.num_instrs > kMaxParamWords)
-    return fail(Code::kUnsupported, "too long to be interpreted");
   uint64_t words[kMaxParamWords];
   Encoder e(g, words);
   if (!e.encode()) return fail(Code::kUnsupported, "it cannot be interpreted");

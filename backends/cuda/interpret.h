@@ -37,7 +37,9 @@ bool compiles_meanwhile();
 bool never_compiles(int bodies);
 // Is work of this stream interpreted while its kernels are compiled?
 bool interprets(Device& d, CUstream stream, int bodies = 2);
-// kUnsupported where the program has no place in its parameters or names what it cannot do.
+// Has the program a place in its parameters, and nothing it cannot do, such as complex numbers?
+bool can_interpret(const GroupProgram& g);
+// kUnsupported where it cannot.
 Status interpret_group(Device& d, CUstream stream, const GroupProgram& g);
 
 }  // namespace tessera::cuda

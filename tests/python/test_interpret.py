@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -108,8 +109,22 @@ def test_nobody_waits(compiles, tmp_path):
     assert not [what for how, what in waits if how == "compiled"]
 
 
+def start(program, folder, **variables):
+    """What it printed, and the lines of its log."""
+    log = folder / "log"
+    log.unlink(missing_ok=True)
+    env = {**os.environ, "TESSERA_INTERPRET": "1", "TESSERA_COMPILE_LOG": str(log)}
+    env |= {"TESSERA_CACHE_DIR": str(folder), "TESSERA_FUSE": "1", "TESSERA_KERNEL_PACK": "0"}
+    words = program if isinstance(program, list) else [sys.executable, "-c", program]
+    done = subprocess.run(words, env=env | variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = log.read_text().splitlines() if log.exists() else []
+    return done.stdout.strip(), [line.split(" ", 3)[2:] for line in lines]
+
+
 def test_a_graph_has_the_compiled_kernel(compiles, tmp_path):
-    program = """
+    printed, waits = start(
+        """
 import tessera as torch
 x = torch.ones(8, device="cuda")
 torch.cuda.synchronize()
@@ -119,10 +134,56 @@ with torch.cuda.graph(graph):
 x.fill_(4)
 graph.replay()
 print(y.tolist())
+""",
+        tmp_path,
+    )
+    assert printed == str([15.0] * 8)
+    assert ["compiled", "add"] in waits
+
+
+def test_groups_are_refused_before_any_has_run(compiles, tmp_path):
+    """Complex numbers are not interpreted: where kernels are too many, all groups of a run go one
+    by one, and none that was in the same launch is run twice."""
+    program = """
+import tessera as torch
+real = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32)
+tensors = [torch.ones(64 + i, device="cuda", dtype=d) for i, d in enumerate(real)]
+tensors += [torch.ones(9, device="cuda", dtype=torch.complex64)]
+torch.cuda.synchronize()
+for _ in range(3):
+    for x in tensors:
+        x.add_(1).mul_(2)
+    torch.cuda.synchronize()
+print([set(x.tolist()) == {22} for x in tensors])
 """
-    env = {**os.environ, "TESSERA_INTERPRET": "1", "TESSERA_COMPILE_LOG": str(tmp_path / "log")}
-    env |= {"TESSERA_CACHE_DIR": str(tmp_path), "TESSERA_FUSE": "1", "TESSERA_KERNEL_PACK": "0"}
-    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == str([15.0] * 8)
-    assert "compiled add" in (tmp_path / "log").read_text()
+    for mode in ("0", "1", "always", "single"):
+        modes = {"TESSERA_INTERPRET": mode, "TESSERA_KERNEL_BUDGET": "0"}
+        assert start(program, tmp_path, **modes)[0] == str([True] * 7), mode
+
+
+def test_what_cannot_be_interpreted_goes_one_by_one(compiles, tmp_path):
+    printed, waits = start(
+        """
+import tessera as torch
+x = torch.ones(100, device="cuda", dtype=torch.complex64)
+torch.cuda.synchronize()
+for _ in range(3):
+    y = (x * (1 + 2j)).conj_physical() + x
+    print(y[7].item())
+""",
+        tmp_path,
+    )
+    assert printed.split() == ["(2-2j)"] * 3
+    # The group is compiled meanwhile; its operators, which no pack has here, are waited for.
+    assert ["later", "mul"] in waits
+    assert {"mul", "add"} <= {what for how, what in waits if how == "compiled"}
+
+
+def test_nobody_waits_in_a_program_in_cpp(compiles, tmp_path):
+    """It ends while threads compile, too."""
+    program = Path(torch._C._backend_file("cuda")).parent.parent / "bin" / "fuse_random"
+    if not program.exists():
+        pytest.skip("fuse_random is not built")
+    printed, waits = start([str(program), "--programs", "3", "--device", "cuda"], tmp_path)
+    assert "0 disagreements" in printed
+    assert [how for how, _ in waits].count("later") > 10

@@ -1,4 +1,4 @@
-"""Every operator once: the samples that its record brings, with gradients."""
+"""Every operator: the samples that its record brings and PyTorch's, in all dtypes, with gradients."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,9 @@ from common import DEVICE, FLOATS, look, station_of_records
 
 import tessera as torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "python"))
+TESTS = Path(__file__).resolve().parents[2] / "tests"
+sys.path[:0] = [str(TESTS / "python"), str(TESTS / "conformance")]
+OTHERS = (torch.int64, torch.float64, torch.complex64, torch.bool, torch.int32, torch.uint8)
 
 
 def call(function, sample, dtype):
@@ -29,8 +31,24 @@ def records():
     for op in torch._C.all_ops():
         function = find(torch, op)
         for sample in op["samples"] if function else ():
-            for dtype in (*FLOATS, torch.int64):
+            for dtype in (*FLOATS, *OTHERS):
                 try:
                     call(function, sample, dtype)
                 except (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError):
                     pass  # not every operator has every dtype, and values are not computed here
+
+
+@station_of_records
+def cases():
+    import check
+
+    class Caller(check.Runner):
+        """Looks at what it gets instead of comparing it: values are not computed here."""
+
+        def close(self, got, *_):
+            look(got)
+
+    file, cases = check.load(TESTS / "conformance" / "cases.zip")
+    caller = Caller(file, "tessera", DEVICE)
+    for case in cases:
+        caller.run(case)

@@ -1,5 +1,8 @@
 #include "tessera/driver/ending.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -12,11 +15,25 @@ struct Ends {
   std::mutex mutex;
   std::vector<void (*)()> functions;
   bool promised = false;
+  bool over = false;
 };
 Ends& ends() {
   static Ends* const all = new Ends;
   return *all;
 }
+
+struct OfThread {
+  ~OfThread() { end_everything(); }
+};
+
+// While the library is loaded.
+[[maybe_unused]] const bool g_noticed = [] {
+  if (syscall(SYS_gettid) != getpid()) return false;
+  static thread_local OfThread main_thread;
+  (void)main_thread;
+  promise_end();
+  return true;
+}();
 
 }  // namespace
 
@@ -27,7 +44,7 @@ void promise_end() {
 
 bool at_end(void (*end)()) {
   std::lock_guard lock(ends().mutex);
-  if (!ends().promised) return false;
+  if (!ends().promised || ends().over) return false;
   ends().functions.push_back(end);
   return true;
 }
@@ -36,7 +53,7 @@ void end_everything() {
   std::vector<void (*)()> functions;
   {
     std::lock_guard lock(ends().mutex);
-    ends().promised = false;
+    ends().over = true;
     functions = std::exchange(ends().functions, {});
   }
   while (!functions.empty()) {
