@@ -1,4 +1,5 @@
 // The table.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -63,8 +64,6 @@ Status device_props(int device, DeviceProps* out) {
     const DriverApi& cu = driver();
     *out = {};
     TS_TRY(check(d, cu.cuDeviceGetName(out->name, sizeof out->name, d.device), "device_props"));
-    size_t total = 0;
-    TS_TRY(check(d, cu.cuDeviceTotalMem(&total, d.device), "device_props"));
     auto attribute = [&](CUdevice_attribute a) {
       int v = 0;
       cu.cuDeviceGetAttribute(&v, a, d.device);
@@ -72,7 +71,7 @@ Status device_props(int device, DeviceProps* out) {
     };
     out->major = d.arch / 10;
     out->minor = d.arch % 10;
-    out->total_memory = static_cast<int64_t>(total);
+    out->total_memory = static_cast<int64_t>(d.memory);
     out->multiprocessors = d.multiprocessors;
     out->warp_size = 32;
     out->integrated = attribute(CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0;
@@ -231,6 +230,18 @@ Status event_record(int device, EventHandle e, StreamHandle s) {
   });
 }
 
+Status event_record_all(int device, EventHandle e) {
+  return with(device, [&](Device& d) {
+    const auto record = driver().ctx_record_event;
+    if (!record) return fail(Code::kUnsupported, "the driver is one for a CUDA before 12.5");
+    const CUresult r = record(d.context, static_cast<CUevent>(e));
+    // Somebody else captures: that is nobody's fault.
+    if (r == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+      return fail(Code::kUnsupported, "a stream is being captured");
+    return check(d, r, "event_record_all");
+  });
+}
+
 Status event_query(int device, EventHandle e) {
   return with(device, [&](Device& d) {
     return check(d, driver().cuEventQuery(static_cast<CUevent>(e)), "event_query");
@@ -320,7 +331,11 @@ bool can_join(const JoinedProgram* program) {
 }
 
 // Without its company it goes through memory: if that is much, the compiler is waited for.
-bool is_small(const JoinedProgram& p) { return p.rows.rows * p.rows.n < (int64_t{64} << 20); }
+bool is_small(const Device& d, const JoinedProgram& p) {
+  constexpr int64_t kAlways = int64_t{64} << 20;
+  const int64_t most = static_cast<int64_t>(d.memory / (64 * sizeof(float)));
+  return p.rows.rows * p.rows.n <= std::max(kAlways, most);
+}
 
 Status run_joined(Exec exec, const JoinedProgram* program) {
   const JoinedProgram& p = *program;
@@ -328,7 +343,7 @@ Status run_joined(Exec exec, const JoinedProgram* program) {
   return with(exec.device, [&](Device& d) {
     const CUstream stream = stream_of(d, exec.stream);
     TimedCall timed(d, stream, DeviceActivity::Kind::kKernel, p.kernel);
-    PutOff later(is_small(p) && compiles_meanwhile() && interprets(d, stream));
+    PutOff later(is_small(d, p) && compiles_meanwhile() && interprets(d, stream));
     TS_TRY(p.reduce ? run_reduce_on(d, stream, *p.reduce, joins)
                     : find_joined_kernel(p.kernel)->run(d, stream, *p.args, joins));
     return later.missing() ? fail(Code::kUnsupported, "its kernel is being compiled") : ok();
@@ -430,6 +445,7 @@ constexpr Backend kBackend = {
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,
+    .event_record_all = event_record_all,
     .event_query = event_query,
     .event_synchronize = event_synchronize,
     .event_elapsed_ms = event_elapsed_ms,

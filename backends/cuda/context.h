@@ -18,6 +18,7 @@ struct Device {
   CUstream default_stream = nullptr;
   int arch = 0;  // 90 for compute capability 9.0
   int multiprocessors = 0;
+  size_t memory = 0;             // bytes, all of it
   int max_shared = 0;            // bytes a block may ask for
   bool has_pages = false;        // virtual memory management
   bool can_share_pages = false;  // ... with another process

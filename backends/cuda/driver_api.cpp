@@ -47,6 +47,8 @@ void load(State& s) {
     s.why = "the NVIDIA driver is too old: it has no cuStreamGetCaptureInfo_v2";
     return;
   }
+  s.api.ctx_record_event =
+      reinterpret_cast<decltype(s.api.ctx_record_event)>(dlsym(lib, "cuCtxRecordEvent"));
   CUresult r = s.api.cuInit(0);
   if (r != CUDA_SUCCESS) {
     const char *name = "unknown error", *text = "";

@@ -10,7 +10,7 @@ namespace tessera::cuda {
 
 bool is_refused(Device& d, CUstream stream, const GroupProgram& g) {
   const int bodies = num_bodies(g);
-  if (bodies == 1) return false;
+  if (bodies <= 1) return false;
   return interprets(d, stream, bodies) ? !can_interpret(g) : makes_too_many_kernels();
 }
 
@@ -26,7 +26,7 @@ Status run_group_on(Device& d, CUstream stream, const GroupProgram& g, bool may_
   const int bodies = num_bodies(g);
   const Kernel* k = never_compiles(bodies) ? nullptr : find_kernel(key);
   if (!k && interprets(d, stream, bodies)) {
-    const bool repeats = bodies == 1 || !makes_too_many_kernels();
+    const bool repeats = bodies <= 1 || !makes_too_many_kernels();
     if (repeats && !never_compiles(bodies))
       TS_TRY(ask_kernel(d, key, group_text(g, plan), kGroupEntry, name_of(g), &k, effort_of(plan)));
     if (!k)
@@ -64,7 +64,7 @@ Status convert_strided(Device& d, CUstream stream, int ndim, const int64_t* size
   g.instrs = &convert;
   g.num_outputs = 1;
   g.outputs = &out;
-  return run_group_on(d, stream, g);
+  return run_group_on(d, stream, g, false);
 }
 
 Status copy_strided(Device& d, CUstream stream, void* dst, const void* src, DType dtype, int ndim,

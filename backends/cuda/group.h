@@ -15,8 +15,9 @@ inline const char* name_of(const GroupProgram& g) {
   return g.instrs[0].body ? g.instrs[0].body->name : "convert";
 }
 
-// Should its operators rather run one by one? Without a kernel that is there, it would be waited for
-// where the group cannot be interpreted, and kernels would have no end where structures never repeat.
+// Should its operators rather run one by one? Without a kernel that is there, it would be waited
+// for where the group cannot be interpreted, and kernels would have no end where structures never
+// repeat.
 bool is_refused(Device& d, CUstream stream, const GroupProgram& g);
 // kUnsupported, and nothing is done, where it is too large, or refused and that may be.
 Status run_group_on(Device& d, CUstream stream, const GroupProgram& g, bool may_refuse = true);

@@ -34,7 +34,7 @@ const std::string& interpret_text();
 
 // Can kernels be compiled on other threads? Those have to be gone before the process ends.
 bool compiles_meanwhile();
-bool never_compiles(int bodies);
+bool never_compiles(int bodies = 2);
 // Is work of this stream interpreted while its kernels are compiled?
 bool interprets(Device& d, CUstream stream, int bodies = 2);
 // Has the program a place in its parameters, and nothing it cannot do, such as complex numbers?

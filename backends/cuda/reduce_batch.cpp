@@ -3,9 +3,7 @@
 #include <vector>
 
 #include "codegen.h"
-#include "kernel.h"
 #include "reduce.h"
-#include "reduce_text.h"
 
 namespace tessera::cuda {
 namespace {
@@ -17,6 +15,7 @@ struct Entry {
   const void* in;
   void* out;
   Hash128 key;
+  const Kernel* kernel;
 };
 
 constexpr int kCount = 1, kFirst = 1;
@@ -31,15 +30,24 @@ void set_key(const Device& d, Entry& e) {
   e.key = h.finish();
 }
 
+// The kernels of all entries, which come to lie in the order of their structures.
+Status find_kernels(Device& d, std::vector<Entry>& entries) {
+  for (Entry& e : entries) set_key(d, e);
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  for (Entry& e : entries)
+    TS_TRY(get_kernel(d, e.key, kReduceEntry, e.pass.body->name, &e.kernel, [&] {
+      const bool company = e.joins.before() || e.joins.after();
+      return reduce_text(e.pass, company ? e.joins.text(e.pass.vec) : kNoJoins, rows_of(e));
+    }));
+  return ok();
+}
+
 // Entries of one structure.
 Status run_alike(Device& d, CUstream stream, const Entry* first, const Entry* last) {
-  const Kernel* k = nullptr;
   const int rows = rows_of(*first), row = row_words(*first);
-  TS_TRY(get_kernel(d, first->key, kReduceEntry, first->pass.body->name, &k, [&] {
-    const bool company = first->joins.before() || first->joins.after();
-    return reduce_text(first->pass, company ? first->joins.text(first->pass.vec) : kNoJoins, rows);
-  }));
   while (first != last) {
+    const Kernel& k = *first->kernel;
     uint64_t words[kMaxParamWords], alone[kReduceWords];
     int64_t blocks = 0;
     int count = 0;
@@ -52,15 +60,12 @@ Status run_alike(Device& d, CUstream stream, const Entry* first, const Entry* la
       blocks += first->pass.blocks();
     }
     words[0] = static_cast<uint64_t>(count);
-    TS_TRY(launch(d, stream, *k, {blocks, kReduceThreads}, words, "launching reductions"));
+    TS_TRY(launch(d, stream, k, {blocks, kReduceThreads}, words, "launching reductions"));
   }
   return ok();
 }
 
-Status run_entries(Device& d, CUstream stream, std::vector<Entry>& entries) {
-  for (Entry& e : entries) set_key(d, e);
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const Entry& a, const Entry& b) { return a.key < b.key; });
+Status run_entries(Device& d, CUstream stream, const std::vector<Entry>& entries) {
   const Entry *at = entries.data(), *const end = at + entries.size();
   while (at != end) {
     const Entry* next = at + 1;
@@ -75,19 +80,20 @@ Status run_entries(Device& d, CUstream stream, std::vector<Entry>& entries) {
 
 Status run_reduces_on(Device& d, CUstream stream, const JoinedProgram* const* programs, int count) {
   std::vector<Entry> first, second;
+  std::vector<PreparedReduction> apart;
   size_t partial_bytes = 0;
   for (int i = 0; i < count; ++i) {
     const ReduceProgram& r = *programs[i]->reduce;
-    Entry e{{}, {programs[i]->before, programs[i]->after}, r.in, r.out, {}};
+    Entry e{{}, {programs[i]->before, programs[i]->after}, r.in, r.out, {}, nullptr};
     if (!plan_reduce(r, &e.pass) || !fits_in_batch(e.pass) || rows_of(e) < 2) {
-      TS_TRY(run_reduce_on(d, stream, r, e.joins));
+      TS_TRY(apart.emplace_back(r, e.joins).prepare(d, stream));
       continue;
     }
     if (e.pass.splits == 1) {
       first.push_back(e);
       continue;
     }
-    second.push_back({second_pass(e.pass), e.joins.only_after(), nullptr, r.out, {}});
+    second.push_back({second_pass(e.pass), e.joins.only_after(), nullptr, r.out, {}, nullptr});
     e.joins = e.joins.only_before();
     // Where its partial results begin, until there is memory for all.
     e.out = reinterpret_cast<void*>(partial_bytes + 1);
@@ -103,6 +109,9 @@ Status run_reduces_on(Device& d, CUstream stream, const JoinedProgram* const* pr
       e.out = reinterpret_cast<void*>(base + reinterpret_cast<uintptr_t>(e.out));
   for (Entry& e : second)
     e.in = reinterpret_cast<const void*>(base + reinterpret_cast<uintptr_t>(e.in));
+  TS_TRY(find_kernels(d, first));
+  TS_TRY(find_kernels(d, second));
+  for (const PreparedReduction& r : apart) TS_TRY(r.run(d, stream));
   TS_TRY(run_entries(d, stream, first));
   return run_entries(d, stream, second);
 }

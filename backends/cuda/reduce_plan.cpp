@@ -81,6 +81,22 @@ void split_columns(ReducePass* p) {
   }
 }
 
+// Note [A reduction of any form]
+uint64_t form_of(const ReducePass& p) {
+  return static_cast<uint64_t>(p.vec) | static_cast<uint64_t>(p.group) << 8 |
+         static_cast<uint64_t>(p.kept_ndim) << 24 | static_cast<uint64_t>(p.reduced_ndim) << 32 |
+         uint64_t{p.columns} << 40 | uint64_t{p.from_partials} << 41 |
+         uint64_t{p.to_partials} << 42;
+}
+
+Hasher key_of_body(const ReducePass& p, uint64_t head) {
+  Hasher h(head);
+  h.add(reinterpret_cast<uintptr_t>(p.body));
+  h.add(reinterpret_cast<uintptr_t>(p.body->combine_text));
+  h.add(reinterpret_cast<uintptr_t>(p.body->finish_text));
+  return h;
+}
+
 }  // namespace
 
 int64_t ReducePass::blocks() const {
@@ -110,7 +126,7 @@ bool plan_reduce(const ReduceProgram& r, ReducePass* p) {
   for (int i = 0; i < reduced.n; ++i)
     far = std::max(far, reduced.sizes[i] * std::abs(reduced.strides[i]) * reduced.n);
   p->wide = far > (int64_t{1} << 30);
-  int vec = static_cast<int>(std::min<size_t>(16 / itemsize(r.in_dtype), 8));
+  int vec = static_cast<int>(std::min<size_t>(16 / itemsize(r.in_dtype), kReduceMostVec));
   bool aligned = reinterpret_cast<uintptr_t>(r.in) % (vec * itemsize(r.in_dtype)) == 0;
   bool run = reduced.n == 0 || reduced.strides[reduced.n - 1] == 1;
   p->columns = kept.n > 0 && kept.strides[kept.n - 1] == 1 && !run && r.reduced_numel > 0;
@@ -164,10 +180,7 @@ bool fits_in_batch(const ReducePass& p) {
 }
 
 Hasher reduce_key(const ReducePass& p, uint64_t device) {
-  Hasher h(device << 8 | 2);
-  h.add(reinterpret_cast<uintptr_t>(p.body));
-  h.add(reinterpret_cast<uintptr_t>(p.body->combine_text));
-  h.add(reinterpret_cast<uintptr_t>(p.body->finish_text));
+  Hasher h = key_of_body(p, device << 8 | 2);
   h.add(static_cast<uint64_t>(p.cls) | static_cast<uint64_t>(p.in_dtype) << 4 |
         static_cast<uint64_t>(p.out_dtype) << 8 | uint64_t{p.columns} << 12 |
         uint64_t{p.from_partials} << 13 | uint64_t{p.to_partials} << 14 | uint64_t{p.wide} << 15 |
@@ -177,11 +190,18 @@ Hasher reduce_key(const ReducePass& p, uint64_t device) {
   return h;
 }
 
+Hash128 general_reduce_key(const ReducePass& p, uint64_t device) {
+  Hasher h = key_of_body(p, device << 8 | 12);
+  h.add(static_cast<uint64_t>(p.cls) | static_cast<uint64_t>(p.in_dtype) << 4 |
+        static_cast<uint64_t>(p.out_dtype) << 8);
+  return h.finish();
+}
+
 void reduce_params(const ReducePass& p, const void* in, void* out, uint64_t* words) {
   uint64_t head[] = {reinterpret_cast<uintptr_t>(in),     reinterpret_cast<uintptr_t>(out),
                      static_cast<uint64_t>(p.kept_numel), static_cast<uint64_t>(p.reduced_numel),
                      static_cast<uint64_t>(p.chunk),      static_cast<uint64_t>(p.splits),
-                     static_cast<uint64_t>(p.count),      0};
+                     static_cast<uint64_t>(p.count),      form_of(p)};
   static_assert(std::size(head) == kReduceHead);
   std::memcpy(words, head, sizeof head);
   auto put = [&](int at, const int64_t* values) {

@@ -16,7 +16,8 @@ namespace tessera::cuda {
 
 inline constexpr int kReduceThreads = 256;
 inline constexpr int kReduceMaxDims = 12;
-inline constexpr const char* kReduceEntry = "reduce";
+inline constexpr int kReduceMostVec = 8;
+inline constexpr const char *kReduceEntry = "reduce", *kGeneralReduceEntry = "reduce_any";
 
 struct ReducePass {
   const ReduceBody* body;
@@ -50,6 +51,13 @@ Hasher reduce_key(const ReducePass& pass, uint64_t device);
 // has room for, see Note [Batches of reductions]; 0: one, by itself.
 std::string reduce_text(const ReducePass& pass, const std::string& joins = kNoJoins,
                         int batch_rows = 0);
+// Note [A reduction of any form]
+// A form (vectors, threads, dimensions, partial results) that nobody has compiled is compiled on
+// another thread, as groups are (interpret.h). Meanwhile one kernel of the same body and dtypes
+// takes the form from its parameters: elements go to the same threads and are combined in the same
+// order, so the bits are the same. It takes no company.
+Hash128 general_reduce_key(const ReducePass& pass, uint64_t device);
+std::string general_reduce_text(const ReducePass& pass);
 inline constexpr int kReduceHead = 8, kReduceWords = kReduceHead + 4 * kReduceMaxDims;
 void reduce_params(const ReducePass& pass, const void* in, void* out, uint64_t* words);
 

@@ -13,6 +13,12 @@ struct Mark {
   std::shared_ptr<Stream> stream;
   uint64_t position = 0;
   std::atomic<int64_t> time_ns{0};
+  std::vector<std::pair<std::shared_ptr<Stream>, uint64_t>> others;  // of event_record_all
+  bool reached() const {
+    for (const auto& [other, there] : others)
+      if (!other->reached(there)) return false;
+    return !stream || stream->reached(position);
+  }
   // Of an event recorded in a capture: it stands for tasks there, and is never done.
   std::shared_ptr<Capture> capture;
   Capture::Reach reach;
@@ -99,11 +105,21 @@ Status event_record(int device, EventHandle e, StreamHandle s) {
   });
 }
 
+Status event_record_all(int device, EventHandle e) {
+  return on_device(device, [&](Device& d) -> Status {
+    auto mark = std::make_shared<Mark>();
+    for (const auto& s : d.streams()) mark->others.emplace_back(s, s->submitted());
+    std::lock_guard lock(event(e)->mutex);
+    event(e)->last = std::move(mark);
+    return {};
+  });
+}
+
 Status event_query(int device, EventHandle e) {
   return on_device(device, [&](Device&) -> Status {
     auto mark = event(e)->mark();
     if (mark && mark->capture) return captured();
-    if (mark && !mark->stream->reached(mark->position)) return {Code::kNotReady, nullptr};
+    if (mark && !mark->reached()) return {Code::kNotReady, nullptr};
     return {};
   });
 }

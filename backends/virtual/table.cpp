@@ -191,6 +191,7 @@ constexpr Backend table = {
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,
+    .event_record_all = event_record_all,
     .event_query = event_query,
     .event_synchronize = event_synchronize,
     .event_elapsed_ms = event_elapsed_ms,

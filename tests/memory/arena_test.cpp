@@ -116,6 +116,27 @@ TEST_F(ArenaTest, PagesStayWhileAnyStreamWorks) {
   a.deallocate(b);
 }
 
+// Another library's stream: nobody tells of its end, and the driver may end the process if asked
+// for it.
+TEST_F(ArenaTest, AStreamThatIsGoneIsNotNamed) {
+  auto stream = [](uintptr_t i) { return reinterpret_cast<StreamHandle>(i); };
+  for (const bool knows_all : {true, false}) {
+    paged.knows_all = knows_all;
+    paged.total = 500 * kMiB;
+    DeviceAllocator a(paged_backend(), 0, Config{});
+    a.deallocate(a.allocate(MiB(200), stream(1)));
+    paged.destroyed = {stream(1)};
+    a.deallocate(a.allocate(MiB(240), nullptr));
+    a.empty_cache();
+    // What was taken on it stays if nobody can say that its work is done.
+    EXPECT_EQ(a.reserved().now(), knows_all ? 0 : 200 * kMiB);
+    Block* b = a.allocate(MiB(200), stream(2));
+    EXPECT_EQ(a.reserved().now(), knows_all ? 200 * kMiB : 400 * kMiB);
+    a.deallocate(b);
+  }
+  paged.knows_all = true;
+}
+
 // A stream that waits for another process must not hold up the thread that would send to it.
 TEST_F(ArenaTest, NobodyWaitsForAStreamThatStands) {
   paged.total = 1024 * kMiB;

@@ -42,9 +42,10 @@ struct PagedDevice {
   };
   std::map<uintptr_t, Use> last_use;  // of a page, by its address
   std::set<StreamHandle> stuck;       // what is queued there is never done
+  std::set<StreamHandle> destroyed;   // must not be named any more
+  bool knows_all = true;              // has event_record_all
   struct Event {
-    StreamHandle stream = nullptr;
-    uint64_t at = 0;
+    std::map<StreamHandle, uint64_t> at;
     int polls = 0;
   };
   int live_events = 0;
@@ -201,14 +202,22 @@ inline const Backend* paged_backend() {
       return {};
     };
     b.event_record = [](int, EventHandle e, StreamHandle s) -> Status {
-      *static_cast<PagedDevice::Event*>(e) = {s, paged.queued[s], 2};
+      if (paged.destroyed.count(s)) paged.wrong("names a stream that was destroyed");
+      *static_cast<PagedDevice::Event*>(e) = {{{s, paged.queued[s]}}, 2};
+      return {};
+    };
+    b.event_record_all = [](int, EventHandle e) -> Status {
+      if (!paged.knows_all) return {Code::kUnsupported, nullptr};
+      *static_cast<PagedDevice::Event*>(e) = {paged.queued, 2};
+      for (StreamHandle s : paged.stuck) static_cast<PagedDevice::Event*>(e)->at[s];
       return {};
     };
     b.event_query = [](int, EventHandle handle) -> Status {
       auto* e = static_cast<PagedDevice::Event*>(handle);
-      if (e->polls-- > 0 || paged.stuck.count(e->stream)) return {Code::kNotReady, nullptr};
-      auto& seen = paged.awaited[e->stream];
-      seen = std::max(seen, e->at);
+      if (e->polls-- > 0) return {Code::kNotReady, nullptr};
+      for (auto& [stream, at] : e->at)
+        if (paged.stuck.count(stream)) return {Code::kNotReady, nullptr};
+      for (auto& [stream, at] : e->at) paged.awaited[stream] = std::max(paged.awaited[stream], at);
       return {};
     };
     return b;

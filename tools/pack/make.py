@@ -26,15 +26,38 @@ INTERPRETED = {"TESSERA_FUSE": "1", "TESSERA_INTERPRET": "always"}
 WITHOUT_CUDNN = {**ONE_BY_ONE, "TESSERA_CUDNN": "0"}
 CONVOLVING = "usual convolutions networks residual_networks autoencoders recurrent_networks"
 IDLE, COMPUTES = "1x128GiB,idle,nopoison", "1x4GiB"
-# The tour's part (and stations of it), how, on what, and whether the texts of groups are kept.
+
+
+def kind(file):
+    return file.name.split(".")[0]
+
+
+def everything(file):
+    return True
+
+
+def named(file):
+    return kind(file) != "group" and not kind(file).endswith("+joined")
+
+
+def rare(file):
+    """Of operators in all dtypes and forms: reductions have one kernel for all forms of a dtype,
+    and groups are interpreted unless they are of complex numbers."""
+    if kind(file) == "group":
+        return "Complex<" in file.read_text()
+    return named(file) and kind(file) != "reduce"
+
+
+# The tour's part (and stations of it), how, on what, and which texts are kept.
 PASSES = (
-    ("usual", ONE_BY_ONE, IDLE, True),
-    ("values", ONE_BY_ONE, COMPUTES, True),
-    ("usual", DEFERRED, IDLE, False),
-    ("usual", INTERPRETED, IDLE, False),
-    ("values", INTERPRETED, COMPUTES, False),
-    ("records", ONE_BY_ONE, IDLE, False),
-    (CONVOLVING, WITHOUT_CUDNN, IDLE, True),
+    ("usual", ONE_BY_ONE, IDLE, everything),
+    ("values", ONE_BY_ONE, COMPUTES, everything),
+    ("usual", DEFERRED, IDLE, named),
+    ("usual", INTERPRETED, IDLE, named),
+    ("values", INTERPRETED, COMPUTES, named),
+    ("records", ONE_BY_ONE, IDLE, rare),
+    ("records", INTERPRETED, IDLE, rare),
+    (CONVOLVING, WITHOUT_CUDNN, IDLE, everything),
 )
 
 
@@ -61,16 +84,11 @@ def with_wheels(build):
     return {**os.environ, "TESSERA_CUDA_LIBS": found.stdout.strip()}
 
 
-def named(file):
-    kind = file.name.split(".")[0]
-    return kind != "group" and not kind.endswith("+joined")
-
-
 def gather(build, texts):
     """Leaves the texts of all passes in `texts`; false where a station failed."""
     good = True
     began = time.monotonic()
-    for part, variables, emulator, groups in PASSES:
+    for part, variables, emulator, wanted in PASSES:
         with tempfile.TemporaryDirectory() as folder:
             env = environment(build, folder, emulator, **variables)
             words = [sys.executable, HERE / "tour.py", *part.split()]
@@ -79,7 +97,7 @@ def gather(build, texts):
                 print(f"the tour ({part}, {variables}) failed in part", flush=True)
                 good = False
             for file in Path(folder).glob("*.cu"):
-                if groups or named(file):
+                if wanted(file):
                     shutil.move(file, texts / file.name)
     count = sum(1 for _ in texts.glob("*.cu"))
     print(f"{count} texts in {time.monotonic() - began:.1f} s", flush=True)

@@ -1,9 +1,11 @@
 """Every operator: the samples that its record brings and PyTorch's, in all dtypes, with gradients."""
 
+import contextlib
+import math
 import sys
 from pathlib import Path
 
-from common import DEVICE, FLOATS, look, station_of_records
+from common import DEVICE, FLOATS, look, station_of_records, tensor
 
 import tessera as torch
 
@@ -36,6 +38,21 @@ def records():
                     call(function, sample, dtype)
                 except (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError):
                     pass  # not every operator has every dtype, and values are not computed here
+
+
+@station_of_records
+def every_reduction():
+    """In every dtype: one kernel has all forms of such a one."""
+    norms = [
+        lambda x, p=p: torch.linalg.vector_norm(x, p) for p in (0, 1, 2, 3, math.inf, -math.inf)
+    ]
+    others = [lambda x, d=d: x.sum(dtype=d) for d in (torch.float32, torch.float64, torch.int64)]
+    names = ("sum", "mean", "prod", "amax", "amin", "any", "all", "nansum", "count_nonzero", "var")
+    for dtype in (*FLOATS, *OTHERS, torch.int8, torch.int16, torch.complex128):
+        x = tensor(7, 5, dtype=dtype)
+        for f in (*(getattr(torch, name) for name in names), *norms, *others):
+            with contextlib.suppress(RuntimeError, NotImplementedError):
+                look(f(x))
 
 
 @station_of_records

@@ -163,6 +163,10 @@ struct Backend {
   Status (*event_create)(int device, bool timing, EventHandle* out);
   Status (*event_destroy)(int device, EventHandle e);
   Status (*event_record)(int device, EventHandle e, StreamHandle s);
+  // For all that is queued on the device so far, on streams of other libraries too; to be asked by
+  // event_query alone, and not while anything is captured. kUnsupported where the driver cannot;
+  // null: never.
+  Status (*event_record_all)(int device, EventHandle e);
   Status (*event_query)(int device, EventHandle e);
   Status (*event_synchronize)(int device, EventHandle e);
   Status (*event_elapsed_ms)(int device, EventHandle begin, EventHandle end, float* out);

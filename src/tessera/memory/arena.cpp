@@ -218,7 +218,7 @@ size_t DeviceAllocator::loosen(size_t pages, const Arena& keep, const Spot& spot
     collect_donors(pool, keep, spot, pages - got, &donors);
     if (donors.empty()) return;
     if (!may) may = force ? settle() : may_move();
-    if (!*may) return;
+    if (!*may || !is_settled(pool)) return;
     const auto begin = Clock::now();
     // From the top down: a block that gives up its end is still the block that the next one names.
     for (const Donor& d : donors) {
@@ -375,6 +375,7 @@ void DeviceAllocator::release_free_pages() {
     collect_donors(pool, nowhere, Spot{}, SIZE_MAX, &donors);
     if (donors.empty()) return;
     settled = settled || settle();
+    if (!is_settled(pool)) return;
     for (const Donor& d : donors) unmap(d, &loose);
   });
   destroy(&loose);

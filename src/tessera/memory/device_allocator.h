@@ -177,8 +177,13 @@ class DeviceAllocator {
   void poll_events();
   void wait_events();
   // Whether what is queued so far is done, on every stream, at the latest after so many seconds.
+  // Streams of other libraries are left out, and the memory that was taken on them has to stay
+  // where it is, unless the driver can tell of all work at once: one that was destroyed cannot be
+  // asked, and nobody tells of that.
   bool settle(double patience = std::numeric_limits<double>::infinity());
   bool may_move();
+  bool is_ours(StreamHandle stream) const;
+  bool is_settled(const StreamPool& pool) const { return others_settled_ || is_ours(pool.stream); }
   void finish_event(Event event);
   EventHandle idle_event();
   void release_free_segments();
@@ -218,6 +223,7 @@ class DeviceAllocator {
   std::unordered_map<StreamHandle, std::deque<Event>> waiting_;  // in order of recording
   size_t num_waiting_ = 0;
   std::vector<EventHandle> idle_events_;
+  bool others_settled_ = false;  // by the last settle()
   std::deque<Block> storage_;
   std::deque<Arena> arenas_;
   // See Note [When pages move].

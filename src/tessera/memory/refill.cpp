@@ -1,7 +1,6 @@
 // The slow paths of the allocator: more memory, events of other streams, giving memory back.
 #include <algorithm>
 #include <chrono>
-#include <set>
 #include <thread>
 
 #include "tessera/base/error.h"
@@ -171,18 +170,32 @@ void DeviceAllocator::wait_events() {
   while (poll_events(), num_waiting_) std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
+bool DeviceAllocator::is_ours(StreamHandle stream) const {
+  if (!stream) return true;
+  const std::vector<StreamHandle> made = streams_made(backend_, device_);
+  return std::find(made.begin(), made.end(), stream) != made.end();
+}
+
 // By polling, as above. Streams that are captured have nothing queued.
 bool DeviceAllocator::settle(double patience) {
-  std::set<StreamHandle> streams{nullptr};
-  for (StreamHandle s : streams_made(backend_, device_)) streams.insert(s);
-  for (auto& [stream, pool] : pools_) streams.insert(stream);
   std::vector<EventHandle> events;
-  for (StreamHandle s : streams) {
-    if (!captures_.empty() && is_captured(s)) continue;
+  auto record = [&](auto call) {
     EventHandle e = idle_event();
-    if (!e) continue;
-    const bool recorded = backend_->event_record(device_, e, s).ok();
+    if (!e) return false;
+    const bool recorded = call(e).ok();
     (recorded ? events : idle_events_).push_back(e);
+    return recorded;
+  };
+  bool others = false;
+  for_each_movable([&](const StreamPool& pool) { others = others || !is_ours(pool.stream); });
+  others_settled_ = others && captures_.empty() && backend_->event_record_all &&
+                    record([&](EventHandle e) { return backend_->event_record_all(device_, e); });
+  if (!others_settled_) {
+    std::vector<StreamHandle> ours = streams_made(backend_, device_);
+    ours.push_back(nullptr);
+    for (StreamHandle s : ours)
+      if (captures_.empty() || !is_captured(s))
+        record([&](EventHandle e) { return backend_->event_record(device_, e, s); });
   }
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();

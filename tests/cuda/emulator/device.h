@@ -104,6 +104,8 @@ class Stream {
 
 Stream* make_stream(Device* d);
 void remove_stream(Stream* s);
+// False for one that was destroyed.
+bool is_stream(CUstream s);
 // The stream behind a handle; the current device's default stream for null.
 Stream* stream_of(CUstream s);
 CUresult wait_for_all(Device* d);
@@ -119,6 +121,7 @@ struct Event {
   std::map<Stream*, size_t> reach;
 
   CUresult record(Stream* s);
+  CUresult record_all(Device* d);
   bool done();
   void wait(uint64_t number);
   void wait_for_last();

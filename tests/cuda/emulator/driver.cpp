@@ -360,7 +360,16 @@ CUresult cuEventDestroy(CUevent event) {
 }
 CUresult cuEventRecord(CUevent event, CUstream s) {
   NEED_CONTEXT;
+  if (!is_stream(s)) {
+    t_current->fault = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  }
   return reinterpret_cast<Event*>(event)->record(stream_of(s));
+}
+CUresult cuCtxRecordEvent(CUcontext, CUevent event) {
+  NEED_CONTEXT;
+  if (captures(t_current)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return reinterpret_cast<Event*>(event)->record_all(t_current);
 }
 CUresult cuEventQuery(CUevent event) {
   NEED_CONTEXT;

@@ -162,6 +162,11 @@ void remove_stream(Stream* s) {
   s->stop();
 }
 
+bool is_stream(CUstream s) {
+  std::lock_guard lock(g_streams_mutex);
+  return !s || streams().count(reinterpret_cast<Stream*>(s)) != 0;
+}
+
 Stream* stream_of(CUstream s) {
   if (s) return reinterpret_cast<Stream*>(s);
   if (!t_current) return nullptr;
@@ -205,6 +210,30 @@ CUresult Event::record(Stream* s) {
     return CUDA_SUCCESS;
   });
   return r;
+}
+
+// Done when the last of them gets there.
+CUresult Event::record_all(Device* d) {
+  std::lock_guard all(g_streams_mutex);
+  std::vector<Stream*> of_device;
+  for (Stream* s : streams())
+    if (s->device() == d) of_device.push_back(s);
+  uint64_t number;
+  {
+    std::lock_guard lock(mutex);
+    number = ++recorded;
+    if (of_device.empty()) reached = number;
+  }
+  auto left = std::make_shared<std::atomic<size_t>>(of_device.size());
+  for (Stream* s : of_device)
+    s->add_unobserved([this, number, left] {
+      if (--*left > 0) return CUDA_SUCCESS;
+      std::lock_guard lock(mutex);
+      reached = std::max(reached, number);
+      changed.notify_all();
+      return CUDA_SUCCESS;
+    });
+  return CUDA_SUCCESS;
 }
 
 bool Event::done() {
