@@ -6,7 +6,7 @@
 #
 # Without flags: all of it, with 20000 random programs. Logs and the table go to ${OUT:-build/gpu/out}.
 # Environment: TESSERA_PYTHON (python3), TESSERA_JOBS (all cores), FUZZ_SHARDS (8), FUZZ_SEED (1),
-# PART_LIMIT (seconds for each part, 1500), SHARDS (processes of the Python parts, 8).
+# PART_LIMIT (seconds for each part, 1500), SHARDS (processes of the tests, 8).
 set -uo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." || exit 1
 
@@ -77,8 +77,17 @@ make_pack() {
 cpp_tests() {
   local program=$build/bin/tessera_tests began=$SECONDS status log=$out/tests.log
   [[ -x $program ]] || { skip tests "$program is not there"; return; }
-  DEVICE=cuda timeout "$limit" "$program" --gtest_color=no --gtest_filter="*$word*" >"$log" 2>&1
-  status=$?
+  # Side by side: most of the time goes into compiling kernels, one at a time in a process.
+  local part parts=() n=$processes
+  for ((part = 0; part < n; part++)); do
+    GTEST_TOTAL_SHARDS=$n GTEST_SHARD_INDEX=$part DEVICE=cuda timeout "$limit" "$program" \
+      --gtest_color=no --gtest_filter="*$word*" >"$log.$part" 2>&1 &
+    parts+=($!)
+  done
+  status=0
+  for part in "${parts[@]}"; do wait "$part" || status=$?; done
+  cat "$log".[0-9]* >"$log"
+  rm -f "$log".[0-9]*
   [[ $status == 0 ]] || grep -vE '^\[( RUN|       OK|-+)' "$log" | tail -n 60
   row tests "$(grep -c '^\[       OK' "$log") passed, $(grep -cE '^\[  FAILED  \] .*\([0-9]+ ms\)' "$log") failed" \
     $((SECONDS - began)) $status
