@@ -1,5 +1,4 @@
 // The table.
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -330,20 +329,15 @@ bool can_join(const JoinedProgram* program) {
   return k && k->takes(p.rows.rows, p.rows.n);
 }
 
-// Without its company it goes through memory: if that is much, the compiler is waited for.
-bool is_small(const Device& d, const JoinedProgram& p) {
-  constexpr int64_t kAlways = int64_t{64} << 20;
-  const int64_t most = static_cast<int64_t>(d.memory / (64 * sizeof(float)));
-  return p.rows.rows * p.rows.n <= std::max(kAlways, most);
-}
-
 Status run_joined(Exec exec, const JoinedProgram* program) {
   const JoinedProgram& p = *program;
   const Joins joins(p.before, p.after);
   return with(exec.device, [&](Device& d) {
     const CUstream stream = stream_of(d, exec.stream);
     TimedCall timed(d, stream, DeviceActivity::Kind::kKernel, p.kernel);
-    PutOff later(is_small(d, p) && compiles_meanwhile() && interprets(d, stream));
+    // Without its company it goes through memory.
+    PutOff later(!is_much(d, p.rows.rows * p.rows.n) && compiles_meanwhile() &&
+                 interprets(d, stream));
     TS_TRY(p.reduce ? run_reduce_on(d, stream, *p.reduce, joins)
                     : find_joined_kernel(p.kernel)->run(d, stream, *p.args, joins));
     return later.missing() ? fail(Code::kUnsupported, "its kernel is being compiled") : ok();

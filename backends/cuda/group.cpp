@@ -11,7 +11,8 @@ namespace tessera::cuda {
 bool is_refused(Device& d, CUstream stream, const GroupProgram& g) {
   const int bodies = num_bodies(g);
   if (bodies <= 1) return false;
-  return interprets(d, stream, bodies) ? !can_interpret(g) : makes_too_many_kernels();
+  if (!interprets(d, stream, bodies)) return makes_too_many_kernels();
+  return !can_interpret(g) && (makes_too_many_kernels() || !is_much(d, g.numel));
 }
 
 Status run_group_on(Device& d, CUstream stream, const GroupProgram& g, bool may_refuse) {

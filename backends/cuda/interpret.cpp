@@ -173,6 +173,11 @@ bool compiles_meanwhile() {
   return told;
 }
 
+bool is_much(const Device& d, int64_t elements) {
+  constexpr int64_t kNever = int64_t{64} << 20;
+  return elements > std::max(kNever, static_cast<int64_t>(d.memory / (64 * sizeof(float))));
+}
+
 bool interprets(Device& d, CUstream stream, int bodies) {
   if (mode() == Mode::kNever || (mode() == Mode::kSingle && bodies > 1)) return false;
   if (!never_compiles(bodies) && !compiles_meanwhile()) return false;

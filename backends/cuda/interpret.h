@@ -6,11 +6,13 @@
 // interpreted: one kernel, which came compiled with the library (pack.h), holds all bodies and
 // takes instructions as parameters. It computes the same bits from the same bodies, reads and
 // stores what the group would, and is several times slower. Kernels over rows that would take
-// company run without it meanwhile, unless the memory for that is much. Work that is captured into
-// a graph waits, as a graph would keep the slow kernel, and so do programs in C++, as nobody tells
-// of their end early enough for threads that compile. TESSERA_INTERPRET=0 waits instead, =always
-// never compiles a group, =single never one of a single body and waits for the others, =1 does not
-// ask whether the interpreter is compiled.
+// company run without it meanwhile, and groups that cannot be interpreted (complex numbers) one
+// operator after the other, unless the memory for that is much; a reduction has a kernel that takes
+// any form (reduce_text.h). Work that is captured into a graph waits, as a graph would keep the
+// slow kernel, and so does all work where nobody tells of the process's end (driver/ending.h).
+// TESSERA_INTERPRET=0 waits instead, =always never compiles a group or the form of a reduction,
+// =single never a group of a single body and waits for the others, =1 does not ask whether the
+// interpreter is compiled.
 #pragma once
 #include <string>
 
@@ -35,6 +37,8 @@ const std::string& interpret_text();
 // Can kernels be compiled on other threads? Those have to be gone before the process ends.
 bool compiles_meanwhile();
 bool never_compiles(int bodies = 2);
+// Is it much memory for values between kernels, such as nobody should have to have for not waiting?
+bool is_much(const Device& d, int64_t elements);
 // Is work of this stream interpreted while its kernels are compiled?
 bool interprets(Device& d, CUstream stream, int bodies = 2);
 // Has the program a place in its parameters, and nothing it cannot do, such as complex numbers?
