@@ -1,4 +1,4 @@
-"""Every operator: the samples that its record brings and PyTorch's, in all dtypes, with gradients."""
+"""Every operator: the samples of its record and PyTorch's, in all dtypes, with gradients."""
 
 import contextlib
 import math
