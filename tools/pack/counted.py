@@ -19,7 +19,9 @@ def masks():
             x[mask] = 0
             look(x, x.masked_scatter(mask, x.clone()))
             x[mask] = torch.zeros(x.numel(), device=DEVICE).to(dtype)
-            look(x)
+            z = torch.ones((*shape, 2), device=DEVICE).to(dtype)[..., 0]
+            z[mask] = x.flatten()
+            look(x, z, z[mask], z.masked_scatter_(mask, x.clone()))
         x = torch.ones(40, device=DEVICE).to(dtype)
         look(torch.unique(x))
         if dtype != torch.bool:
@@ -34,11 +36,12 @@ def numbers():
     look(
         labels.repeat_interleave(labels + 1), torch.nn.utils.rnn.pad_sequence([labels, labels[:3]])
     )
+    look(torch.histc(torch.ones(40, device=DEVICE, dtype=torch.float64), 10))
     for dtype in FLOATS:
         x = torch.ones(40, device=DEVICE, dtype=dtype)
         look(torch.normal(x, x), torch.multinomial(x, 3), torch.bernoulli(x), torch.poisson(x))
         look(x.quantile(0.5) if dtype == torch.float32 else x, x.median(), x.mode()[0])
-        look(torch.histc(x.float(), 10), x[x > 0].mean(), x.isnan().any())
+        look(torch.histc(x, 10), x[x > 0].mean(), x.isnan().any())
 
 
 @station_with_values
