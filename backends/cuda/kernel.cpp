@@ -93,14 +93,11 @@ Status load(Device& d, const Hash128& key, const std::vector<char>& image, const
 // steps would be over before its kernels are there.
 constexpr std::chrono::milliseconds kPatience{40}, kForever{std::chrono::hours(1)};
 
-// What another thread has made, or is making, if that is done in time; *found: there was such.
-Status load_made(Device& d, const Hash128& key, const char* entry, const char* what,
-                 std::chrono::milliseconds patience, bool* found, const Kernel** out) {
-  const std::unique_ptr<Compilation> made = take_compiled(key, patience);
-  *found = made != nullptr;
-  if (!made) return ok();
-  if (made->image.empty()) return fail(Code::kFailed, "%s: %s", what, made->error.c_str());
-  return load(d, key, made->image, entry, out);
+// What another thread has made.
+Status load_made(Device& d, const Hash128& key, const Compilation& made, const char* entry,
+                 const char* what, const Kernel** out) {
+  if (made.image.empty()) return fail(Code::kFailed, "%s: %s", what, made.error.c_str());
+  return load(d, key, made.image, entry, out);
 }
 
 }  // namespace
@@ -115,14 +112,16 @@ PutOff::~PutOff() {
 Status ask_kernel(Device& d, const Hash128& key, std::string text, const char* entry,
                   const char* what, const Kernel** out, Effort effort) {
   const auto begin = Clock::now();
-  bool found = false;
-  {
+  if ((*out = look_up(key))) return ok();
+  // Without the lock: who waits for one kernel is not to hold up who needs another.
+  if (const std::unique_ptr<Compilation> made = take_compiled(key, kPatience)) {
     std::lock_guard building(table().building);
-    if ((*out = look_up(key))) return ok();
-    TS_TRY(load_made(d, key, entry, what, kPatience, &found, out));
+    if (!(*out = look_up(key))) TS_TRY(load_made(d, key, *made, entry, what, out));
+    log_wait(begin, "loaded", what);
+    return ok();
   }
-  if (found || is_being_compiled(key)) {
-    log_wait(begin, found ? "loaded" : "later", what);
+  if (is_being_compiled(key)) {
+    log_wait(begin, "later", what);
     return ok();
   }
   if (is_compiled(text, d.arch, effort)) {
@@ -148,11 +147,11 @@ Status build_kernel(Device& d, const Hash128& key, const std::string& text, cons
   std::lock_guard building(table().building);
   if ((*out = look_up(key))) return ok();
   const auto begin = Clock::now();
-  bool found = false;
-  TS_TRY(load_made(d, key, entry, what, kForever, &found, out));
+  const std::unique_ptr<Compilation> made = take_compiled(key, kForever);
+  if (made) TS_TRY(load_made(d, key, *made, entry, what, out));
   int64_t cached_before = 0, cached = 0;
   count_compilations(nullptr, &cached_before);
-  if (!found) {
+  if (!made) {
     std::vector<char> image;
     std::string error;
     if (!compile_text(text, d.arch, &image, &error, effort))
