@@ -260,6 +260,28 @@ dist.all_reduce(torch.ones(3))
         assert code == 1 and "Traceback" in out
         assert "the first error was rank 2's: ValueError: this one is broken" in out, out
 
+    def test_a_process_that_is_ended_while_it_notes_its_error(self, tmp_path):
+        """What it leaves is no note, and the launcher goes by those of the others."""
+        program = script(
+            tmp_path,
+            """
+import os, pathlib
+if os.environ["RANK"] == "0":
+    raise ValueError("this one is broken")
+
+def stopped(path, text):
+    open(path, "w").close()
+    os._exit(1)
+
+pathlib.Path.write_text = stopped
+raise KeyError("nobody gets to know")
+""",
+        )
+        code, out = several(2, program)
+        assert code == 1
+        assert "the first error was" not in out or "rank 0's: ValueError" in out, out
+        assert "could not convert" not in out and "run.py" not in out, out
+
     def test_variables_and_spellings(self, tmp_path):
         program = script(
             tmp_path,

@@ -34,8 +34,10 @@ def note_errors():
 
     def hook(kind, error, trace):
         try:
-            note = Path(folder, os.environ["RANK"])
-            note.write_text(f"{time.time():.6f} {kind.__name__}: {error}")
+            # Whole or not at all: another rank's end may end this process meanwhile.
+            draft = Path(folder, f".{os.environ['RANK']}")
+            draft.write_text(f"{time.time():.6f} {kind.__name__}: {error}")
+            draft.rename(Path(folder, os.environ["RANK"]))
         except OSError:
             pass  # the launcher is gone
         shown(kind, error, trace)
@@ -47,6 +49,8 @@ def _first_error(folder):
     """The rank that failed first, and its error; None where nobody noted one."""
     notes = []
     for file in Path(folder).iterdir():
+        if file.name.startswith("."):
+            continue  # a process that was ended while it wrote
         when, _, text = file.read_text().partition(" ")
         notes.append((float(when), file.name, text))
     return min(notes)[1:] if notes else None
