@@ -132,7 +132,10 @@ class Generator {
     machine_ = &machine;
     for (int i = 0; i < 3; ++i) take(data());
     int steps = 6 + pick(34);
-    for (int i = 0; i < steps; ++i) take(statement());
+    for (int i = 0; i < steps; ++i) {
+      take(statement());
+      if (chance(20)) update_several();
+    }
     if (program_.gradients && chance(2) && !live_.empty()) take(backward());
     while (done_ < program_.statements.size()) done_ = machine.step(done_);  // an open thread
     unfused = machine.finish();
@@ -304,6 +307,37 @@ class Generator {
     s.what = what;
     s.var = var;
     return s;
+  }
+
+  // As an optimizer does: tensors of any kind are written in place, one after the other, and all of
+  // that runs together.
+  void update_several() {
+    if (live_.size() < 2 || program_.statements.size() < thread_until_) return;
+    const Device device = tensor(live_.back()).device();
+    for (int i = 0; i < 2; ++i) {  // such as nothing else in the program is
+      Statement s = data();
+      s.device = device;
+      s.dtype = static_cast<DType>(pick(kNumDTypes));
+      take(std::move(s));
+    }
+    const std::vector<int> all = live_;
+    for (int var : all) {
+      if (all.size() > 6 && chance(2)) continue;
+      for (const char* name : {"mul", "add"}) {
+        if (!machine_->has(var) || !(tensor(var).device() == device)) continue;
+        Statement s;
+        s.op = &get_op(name);
+        s.form = Form::kInplace;
+        s.no_grad = program_.gradients;
+        s.args = {of_var(var), of(some_scalar(true))};
+        s.args.resize(s.op->args.size());
+        take(std::move(s));
+      }
+    }
+    if (!device.is_cuda()) return;
+    Statement s = about(Do::kSync, -1);
+    s.device = device;
+    take(std::move(s));
   }
 
   Statement backward() {
