@@ -5,7 +5,13 @@
 // into selects. The loop around it is compiled three times with different target attributes; the
 // library is built with -ffp-contract=off, so vector body, scalar tail and every instruction set
 // round each operation alike, and a fused group gives the bits of the unfused operators.
+// But for one thing: where two NaNs meet, the first operand's is passed on, and a compiler may take
+// the operands in another order in the scalar rest of a loop than in its vectors. So there is no
+// rest: the last elements are filled up to whole vectors and go through the same instructions.
 #pragma once
+#include <algorithm>
+#include <cstring>
+
 #include "tessera/driver/bodies.h"
 #include "tessera/ops/complex_math.h"
 #include "tessera/ops/float_math.h"
@@ -21,6 +27,12 @@
 #define TS_TARGET_AVX512
 #endif
 #define TS_INLINE inline __attribute__((always_inline))
+// A function that is one piece of code, whoever calls it with whatever.
+#if defined(__clang__)
+#define TS_ONE_COPY __attribute__((noinline))
+#else
+#define TS_ONE_COPY __attribute__((noipa))
+#endif
 
 namespace tessera::loops {
 
@@ -158,24 +170,76 @@ TS_INLINE void tile(void* out_, const void* const* in, const Imm* scalars, int64
 }
 
 template <class B, class T>
-void tile_baseline(void* o, const void* const* in, const Imm* s, int64_t n) {
+TS_ONE_COPY void tile_baseline(void* o, const void* const* in, const Imm* s, int64_t n) {
   tile<B, T>(o, in, s, n);
 }
 template <class B, class T>
-TS_TARGET_AVX2 void tile_avx2(void* o, const void* const* in, const Imm* s, int64_t n) {
+TS_TARGET_AVX2 TS_ONE_COPY void tile_avx2(void* o, const void* const* in, const Imm* s, int64_t n) {
   tile<B, T>(o, in, s, n);
 }
 template <class B, class T>
-TS_TARGET_AVX512 void tile_avx512(void* o, const void* const* in, const Imm* s, int64_t n) {
+TS_TARGET_AVX512 TS_ONE_COPY void tile_avx512(void* o, const void* const* in, const Imm* s,
+                                              int64_t n) {
   tile<B, T>(o, in, s, n);
+}
+
+// How many elements whole vectors of any width hold: those of its smallest type do not fill one.
+template <class B, class T>
+constexpr int64_t whole() {
+  return 64 / static_cast<int64_t>(std::min(
+                  {sizeof(real_t<Letter<B::kResult, T>>), sizeof(real_t<Stored<B::letter(0), T>>),
+                   sizeof(real_t<Stored<B::letter(1), T>>), sizeof(real_t<Stored<B::letter(2), T>>),
+                   sizeof(real_t<Stored<B::letter(3), T>>)}));
+}
+
+template <class A, int64_t kWhole>
+void fill_up(A* to, const void* from, int64_t n) {
+  const A* a = static_cast<const A*>(from);
+  std::copy_n(a, n, to);
+  std::fill(to + n, to + kWhole, a[n - 1]);
+}
+
+// By a loop over n elements, without a rest.
+template <class B, class T, TileFn kLoop>
+void whole_tile(void* out, const void* const* in, const Imm* scalars, int64_t n) {
+  using R = Letter<B::kResult, T>;
+  constexpr int64_t kWhole = whole<B, T>();
+  const int64_t rest = n % kWhole, before = n - rest;
+  if (before) kLoop(out, in, scalars, before);
+  if (!rest) return;
+  alignas(64) Stored<B::letter(0), T> a[kWhole];
+  alignas(64) Stored<B::letter(1), T> b[kWhole];
+  alignas(64) Stored<B::letter(2), T> c[kWhole];
+  alignas(64) Stored<B::letter(3), T> d[kWhole];
+  alignas(64) R result[kWhole];
+  auto last = [&](int i, auto* to) {
+    using A = std::remove_pointer_t<decltype(to)>;
+    fill_up<A, kWhole>(to, static_cast<const A*>(in[i]) + before, rest);
+  };
+  if constexpr (B::kSources > 0) last(0, a);
+  if constexpr (B::kSources > 1) last(1, b);
+  if constexpr (B::kSources > 2) last(2, c);
+  if constexpr (B::kSources > 3) last(3, d);
+  const void* const sources[] = {a, b, c, d};
+  kLoop(result, sources, scalars, kWhole);
+  std::copy_n(result, rest, static_cast<R*>(out) + before);
+}
+
+// Numbers that are whole have no NaN.
+template <class B, class T, TileFn kLoop>
+constexpr TileFn tile_of() {
+  if constexpr (std::is_integral_v<T>)
+    return kLoop;
+  else
+    return &whole_tile<B, T, kLoop>;
 }
 
 template <class B, class T>
 void add_type(PointwiseBody& body) {
   constexpr int c = static_cast<int>(RegClassOf<T>::value);
-  body.tiles[0][c] = &tile_baseline<B, T>;
-  body.tiles[1][c] = &tile_avx2<B, T>;
-  body.tiles[2][c] = &tile_avx512<B, T>;
+  body.tiles[0][c] = tile_of<B, T, &tile_baseline<B, T>>();
+  body.tiles[1][c] = tile_of<B, T, &tile_avx2<B, T>>();
+  body.tiles[2][c] = tile_of<B, T, &tile_avx512<B, T>>();
 }
 
 template <class B, class... Ts>

@@ -8,6 +8,7 @@
 // strides: not of the instruction set, the number of threads, or what produced the elements. The
 // error grows with the logarithm of n.
 #pragma once
+#include <limits>
 #include <string_view>
 
 #include "tessera/ops/loops.h"
@@ -199,10 +200,23 @@ TS_INLINE void reduce_merge(void* acc_, const void* other_, int64_t n, int64_t, 
   const T* other = static_cast<const T*>(other_);
   for (int64_t i = 0; i < n; ++i) acc[i] = B::template combine<T>(acc[i], other[i]);
 }
+// Of several NaNs in a reduction, which one is left is by the order of operands in loops that were
+// compiled apart: so there is only one.
+template <class T>
+TS_INLINE T one_nan(T x) {
+  if constexpr (std::is_floating_point_v<T>)
+    return x == x ? x : std::numeric_limits<T>::quiet_NaN();
+  else if constexpr (!std::is_arithmetic_v<T>)
+    return T(one_nan(x.re), one_nan(x.im));
+  else
+    return x;
+}
+
 template <class B, class T>
 void reduce_finish(void* acc_, int64_t n, int64_t count) {
   T* acc = static_cast<T*>(acc_);
-  for (int64_t i = 0; i < n; ++i) acc[i] = B::template finish<T>(acc[i], static_cast<T>(count));
+  for (int64_t i = 0; i < n; ++i)
+    acc[i] = one_nan(B::template finish<T>(acc[i], static_cast<T>(count)));
 }
 
 #define TS_REDUCE_ISA(isa, bytes, target)                                                      \
