@@ -10,6 +10,7 @@
 #include "kernels.h"
 #include "reduce_moments.h"
 #include "reduce_tree.h"
+#include "tessera/ops/reduce_loops.h"
 
 namespace tessera::cpu {
 
@@ -36,10 +37,8 @@ void store_as(const KernelTensor& to, const double* values, int64_t n, int64_t a
 void finish(const void* ctx, void* acc, int64_t n, int64_t at, int64_t step, char* tile) {
   const Finish& f = *static_cast<const Finish*>(ctx);
   double *mean = static_cast<double*>(acc), *m2 = mean + n;
-  // One NaN, as in every reduction: which of several is left is by how loops were compiled.
-  auto one_nan = [](double x) { return x == x ? x : std::nan(""); };
-  for (int64_t i = 0; i < n; ++i) m2[i] = one_nan(m2[i] / f.divisor);
-  for (int64_t i = 0; i < n; ++i) mean[i] = one_nan(mean[i]);
+  for (int64_t i = 0; i < n; ++i) m2[i] = loops::one_nan(m2[i] / f.divisor);
+  for (int64_t i = 0; i < n; ++i) mean[i] = loops::one_nan(mean[i]);
   if (f.empty) std::fill_n(mean, 2 * n, std::nan(""));
   store_as(f.args.outputs[0], m2, n, at, step, tile);
   store_as(f.args.outputs[1], mean, n, at, step, tile);

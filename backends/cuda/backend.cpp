@@ -232,7 +232,7 @@ Status event_record(int device, EventHandle e, StreamHandle s) {
 Status event_record_all(int device, EventHandle e) {
   return with(device, [&](Device& d) {
     const auto record = driver().ctx_record_event;
-    if (!record) return fail(Code::kUnsupported, "the driver is one for a CUDA before 12.5");
+    if (!record) return fail(Code::kUnsupported, "the driver has no cuCtxRecordEvent");
     const CUresult r = record(d.context, static_cast<CUevent>(e));
     // Somebody else captures: that is nobody's fault.
     if (r == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)

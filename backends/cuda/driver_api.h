@@ -77,7 +77,7 @@ struct DriverApi {
   // In the version that drivers for CUDA 12 have.
   CUresult (*capture_info)(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*,
                            const CUgraphNode**, size_t*);
-  // Null in drivers before CUDA 12.5.
+  // cuCtxRecordEvent; null in older drivers.
   CUresult (*ctx_record_event)(CUcontext, CUevent);
   int version;  // 13000 for CUDA 13.0
 };

@@ -134,7 +134,6 @@ TEST_F(ArenaTest, AStreamThatIsGoneIsNotNamed) {
     EXPECT_EQ(a.reserved().now(), knows_all ? 200 * kMiB : 400 * kMiB);
     a.deallocate(b);
   }
-  paged.knows_all = true;
 }
 
 // A stream that waits for another process must not hold up the thread that would send to it.

@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-inline constexpr uint32_t kBackendAbi = 4;
+inline constexpr uint32_t kBackendAbi = 5;
 
 enum class Code : int32_t {
   kOk = 0,

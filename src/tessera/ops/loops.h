@@ -10,7 +10,6 @@
 // rest: the last elements are filled up to whole vectors and go through the same instructions.
 #pragma once
 #include <algorithm>
-#include <cstring>
 
 #include "tessera/driver/bodies.h"
 #include "tessera/ops/complex_math.h"
@@ -192,13 +191,6 @@ constexpr int64_t whole() {
                    sizeof(real_t<Stored<B::letter(3), T>>)}));
 }
 
-template <class A, int64_t kWhole>
-void fill_up(A* to, const void* from, int64_t n) {
-  const A* a = static_cast<const A*>(from);
-  std::copy_n(a, n, to);
-  std::fill(to + n, to + kWhole, a[n - 1]);
-}
-
 // By a loop over n elements, without a rest.
 template <class B, class T, TileFn kLoop>
 void whole_tile(void* out, const void* const* in, const Imm* scalars, int64_t n) {
@@ -213,8 +205,9 @@ void whole_tile(void* out, const void* const* in, const Imm* scalars, int64_t n)
   alignas(64) Stored<B::letter(3), T> d[kWhole];
   alignas(64) R result[kWhole];
   auto last = [&](int i, auto* to) {
-    using A = std::remove_pointer_t<decltype(to)>;
-    fill_up<A, kWhole>(to, static_cast<const A*>(in[i]) + before, rest);
+    const auto* from = static_cast<decltype(to)>(const_cast<void*>(in[i])) + before;
+    std::copy_n(from, rest, to);
+    std::fill(to + rest, to + kWhole, from[rest - 1]);
   };
   if constexpr (B::kSources > 0) last(0, a);
   if constexpr (B::kSources > 1) last(1, b);
