@@ -187,6 +187,32 @@ struct Runner {
       scatter(i, from);
   }
 
+  // An input as it lies in memory is kept, as its memory is written in this tile.
+  void hold(const Step& s) {
+    const int i = s.src[0];
+    if (plan.operands[i].direct)
+      std::memcpy(where[s.dst], address(i), static_cast<size_t>(n * plan.operands[i].itemsize));
+    else
+      gather(i, where[s.dst]);
+  }
+  void pass(const Step& s) {
+    const int i = s.src[0], o = p.num_inputs + s.dst;
+    const void* from = raw;
+    if (s.num_sources > 1)
+      from = where[s.src[1]];
+    else if (plan.operands[i].direct)
+      from = address(i);
+    else
+      gather(i, raw);
+    const size_t bytes = static_cast<size_t>(n * plan.operands[o].itemsize);
+    if (!plan.operands[o].direct)
+      scatter(o, from);
+    else if (plan.stream)
+      stream_copy(address(o), from, bytes);
+    else
+      std::memcpy(address(o), from, bytes);
+  }
+
   // Memory of the next tile is asked for a few lines at a time between the steps of this one: the
   // hardware's own prefetching loses its thread among so many short runs.
   void begin_prefetch() {
@@ -245,6 +271,9 @@ struct Runner {
         case Step::Kind::kLoad:
           load(s);
           break;
+        case Step::Kind::kHold:
+          hold(s);
+          break;
         case Step::Kind::kBody: {
           const void* in[kMaxSources];
           for (int k = 0; k < s.num_sources; ++k) in[k] = where[s.src[k]];
@@ -256,6 +285,9 @@ struct Runner {
         case Step::Kind::kConvert:
           s.convert(where[s.dst], where[s.src[0]], n);
           if (s.round) s.round(where[s.dst], where[s.dst], n);
+          break;
+        case Step::Kind::kPass:
+          pass(s);
           break;
         case Step::Kind::kStore:
           store(s);
@@ -340,13 +372,9 @@ bool run_small(const GroupProgram& p) noexcept {
 
 // One result that is an input in another layout. Its bits are passed on as they are.
 bool run_copy(const GroupProgram& p) noexcept {
-  if (p.num_instrs != 1 || p.num_outputs != 1 || p.instrs[0].kind != Instr::Kind::kBody)
-    return false;
-  const Instr& in = p.instrs[0];
-  if (std::strcmp(in.body->text, "return a;") != 0 || in.sources[0].kind != SourceKind::kInput)
-    return false;
-  const Operand &from = p.inputs[in.sources[0].index], &to = p.outputs[0].to;
-  if (from.dtype != to.dtype || from.data == to.data) return false;
+  if (p.num_instrs != 1 || p.num_outputs != 1 || !is_plain_copy(p, p.instrs[0])) return false;
+  const Operand &from = p.inputs[p.instrs[0].sources[0].index], &to = p.outputs[0].to;
+  if (from.data == to.data) return true;  // at the same strides
   copy_strided(to.data, to.strides, from.data, from.strides, p.ndim, p.sizes, itemsize(to.dtype));
   return true;
 }
@@ -363,7 +391,7 @@ Status run_group(Exec, const GroupProgram* program) noexcept {
       return fail(Code::kUnsupported, "%s(): not implemented for %s", in.body->name,
                   dtype_name(in.round_to));
   }
-  if (run_small(p) || run_copy(p)) return {};
+  if (run_copy(p) || run_small(p)) return {};
   size_t bytes = plan_bytes(p);
   bool on_stack = bytes <= kStackScratch / 4;
   OutOfScratch failure;

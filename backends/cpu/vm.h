@@ -10,7 +10,8 @@
 //   blocks  an operand is transposed: a tile is a square of two dimensions, so that cache lines
 //           of both orders are used whole.
 // Every element goes through the same instructions whatever its tile, so cutting never changes a
-// value.
+// value. A result that only passes an input on has its bits: it does not go through a register,
+// where float16 and bfloat16 are numbers and a NaN is any NaN.
 #pragma once
 #include "convert.h"
 #include "tessera/driver/backend.h"
@@ -20,11 +21,11 @@ namespace tessera::cpu {
 inline constexpr int64_t kMaxTile = 1024;
 
 struct Step {
-  enum class Kind : uint8_t { kLoad, kBody, kConvert, kStore };
+  enum class Kind : uint8_t { kLoad, kHold, kBody, kConvert, kPass, kStore };
   Kind kind;
   uint8_t num_sources;
-  uint16_t dst;               // value written; for kStore the output's number
-  uint16_t src[kMaxSources];  // values read; for kLoad the input's number
+  uint16_t dst;               // value written; for kPass and kStore the output's number
+  uint16_t src[kMaxSources];  // values read; for kLoad, kHold and kPass the input's number
   union {
     TileFn tile;
     ConvertFn convert;

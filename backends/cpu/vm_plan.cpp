@@ -95,7 +95,7 @@ struct Builder {
   bool* read_later;  // of each instruction's result
   int32_t* same_as;  // of each instruction: the value it only passes on, or -1
   Slots slots;
-  int first_imm, first_instr;
+  int first_imm, first_instr, first_held;
 
   int value_of(Source s) const {
     switch (s.kind) {
@@ -118,12 +118,44 @@ struct Builder {
   // store. Memory that is written as well may be overwritten before it is read again.
   int passes_on(int i) const {
     const Instr& in = p.instrs[i];
-    if (!is_identity(in) || (read_later[i] && converts().round[static_cast<int>(in.round_to)]))
-      return -1;
+    if (!is_identity(in) || (read_later[i] && must_round(in))) return -1;
     const int from = value_of(in.sources[0]);
-    for (int o = 0; o < p.num_outputs && from < p.num_inputs; ++o)
-      if (p.outputs[o].to.data == p.inputs[from].data) return -1;
-    return from;
+    return from < p.num_inputs && is_written(from) ? -1 : from;
+  }
+
+  bool must_round(const Instr& in) const {
+    return converts().round[static_cast<int>(in.round_to)] && !is_plain_copy(p, in);
+  }
+
+  bool is_written(int input) const {
+    for (int o = 0; o < p.num_outputs; ++o)
+      if (p.outputs[o].to.data == p.inputs[input].data) return true;
+    return false;
+  }
+
+  // The input whose bits an output is, or -1. Registers that hold what memory holds keep the bits
+  // themselves.
+  int passed_input(int o) const {
+    if (is_register_form(p.outputs[o].to.dtype)) return -1;
+    const Instr* in = &p.instrs[p.outputs[o].value];
+    while (is_plain_copy(p, *in)) {
+      if (in->sources[0].kind == SourceKind::kInput) return in->sources[0].index;
+      in = &p.instrs[in->sources[0].index];
+    }
+    return -1;
+  }
+
+  void hold_inputs() {
+    for (int o = 0; o < p.num_outputs; ++o) {
+      plan.places[first_held + o] = {Place::Kind::kNone, false, 0, -1};
+      const int from = passed_input(o);
+      if (from < 0 || !is_written(from)) continue;
+      plan.places[first_held + o] = {Place::Kind::kSlot, false, 0, slots.take()};
+      Step& hold = plan.steps[plan.num_steps++];
+      hold.kind = Step::Kind::kHold;
+      hold.dst = static_cast<uint16_t>(first_held + o);
+      hold.src[0] = static_cast<uint16_t>(from);
+    }
   }
 
   void find_uses() {
@@ -146,7 +178,8 @@ struct Builder {
           last_use[value_of(p.instrs[i].sources[k])] = i;
     // Stores come after the last instruction, and keep what they read.
     for (int o = 0; o < p.num_outputs; ++o)
-      if (!writes_in_place(o)) last_use[result_of(p.outputs[o].value)] = p.num_instrs;
+      if (passed_input(o) < 0 && !writes_in_place(o))
+        last_use[result_of(p.outputs[o].value)] = p.num_instrs;
   }
 
   // May the output's instruction write its result straight to memory? Not when the memory is an
@@ -241,7 +274,8 @@ struct Builder {
     for (int k = 0; k < in.num_sources; ++k)
       step.src[k] = static_cast<uint16_t>(value_of(in.sources[k]));
     // A result that is only stored is rounded by the store.
-    step.round = read_later[i] ? converts().round[static_cast<int>(in.round_to)] : nullptr;
+    step.round =
+        read_later[i] && must_round(in) ? converts().round[static_cast<int>(in.round_to)] : nullptr;
     step.scalars = p.immediates + in.first_scalar;
     if (in.kind == Instr::Kind::kBody) {
       step.kind = Step::Kind::kBody;
@@ -261,6 +295,15 @@ struct Builder {
 
   void add_stores() {
     for (int o = 0; o < p.num_outputs; ++o) {
+      if (const int from = passed_input(o); from >= 0) {
+        Step& pass = plan.steps[plan.num_steps++];
+        pass.kind = Step::Kind::kPass;
+        pass.dst = static_cast<uint16_t>(o);
+        pass.src[0] = static_cast<uint16_t>(from);
+        pass.src[1] = static_cast<uint16_t>(first_held + o);
+        pass.num_sources = plan.places[first_held + o].kind == Place::Kind::kSlot ? 2 : 1;
+        continue;
+      }
       const int value = result_of(p.outputs[o].value);
       if (value < p.num_inputs) load(value);
       const Place& place = plan.places[value];
@@ -323,8 +366,9 @@ void cut_tiles(const GroupProgram& p, Plan& plan) {
 }  // namespace
 
 size_t plan_bytes(const GroupProgram& p) {
-  size_t values = static_cast<size_t>(p.num_inputs + p.num_immediates + p.num_instrs);
-  size_t steps = static_cast<size_t>(p.num_inputs + p.num_instrs + p.num_outputs);
+  size_t values =
+      static_cast<size_t>(p.num_inputs + p.num_immediates + p.num_instrs + p.num_outputs);
+  size_t steps = static_cast<size_t>(p.num_inputs + p.num_instrs + 2 * p.num_outputs);
   size_t operands = static_cast<size_t>(p.num_inputs + p.num_outputs);
   return align_up(values * sizeof(Place)) + align_up(steps * sizeof(Step)) +
          align_up(operands * sizeof(OperandPlan)) + align_up(values * sizeof(int32_t)) +
@@ -339,13 +383,20 @@ void make_plan(const GroupProgram& p, void* memory, Plan& plan) {
     at += align_up(static_cast<size_t>(n) * sizeof(T));
   };
   plan.program = &p;
-  plan.num_values = p.num_inputs + p.num_immediates + p.num_instrs;
+  plan.num_values = p.num_inputs + p.num_immediates + p.num_instrs + p.num_outputs;
   plan.num_steps = 0;
-  Builder b{p,       plan,         nullptr,
-            nullptr, nullptr,      nullptr,
-            {},      p.num_inputs, p.num_inputs + p.num_immediates};
+  Builder b{p,
+            plan,
+            nullptr,
+            nullptr,
+            nullptr,
+            nullptr,
+            {},
+            p.num_inputs,
+            p.num_inputs + p.num_immediates,
+            p.num_inputs + p.num_immediates + p.num_instrs};
   carve(plan.places, plan.num_values);
-  carve(plan.steps, p.num_inputs + p.num_instrs + p.num_outputs);
+  carve(plan.steps, p.num_inputs + p.num_instrs + 2 * p.num_outputs);
   carve(plan.operands, p.num_inputs + p.num_outputs);
   carve(b.last_use, plan.num_values);
   carve(b.free_list, plan.num_values);
@@ -367,6 +418,7 @@ void make_plan(const GroupProgram& p, void* memory, Plan& plan) {
   plan.stream = should_stream(p, plan);
   b.find_uses();
   b.place_constants();
+  b.hold_inputs();
   for (int i = 0; i < p.num_instrs; ++i) b.add_instr(i);
   b.add_stores();
   plan.num_slots = b.slots.used;

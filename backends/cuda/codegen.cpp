@@ -472,13 +472,6 @@ class GroupText {
 
 }  // namespace
 
-bool is_plain_copy(const GroupProgram& g, const Instr& in) {
-  const bool keeps =
-      in.kind == Instr::Kind::kConvert || std::strcmp(in.body->text, "return a;") == 0;
-  return keeps && in.sources[0].kind != SourceKind::kImmediate &&
-         dtype_of(g, in.sources[0]) == in.round_to;
-}
-
 bool keeps_nan(const Instr& in) {
   static constexpr const char* kMoves[] = {"return a;",
                                            "return negate(a);",

@@ -63,11 +63,6 @@ inline int num_bodies(const GroupProgram& g) {
   return n;
 }
 
-inline DType dtype_of(const GroupProgram& g, const Source& s) {
-  return s.kind == SourceKind::kInput ? g.inputs[s.index].dtype : g.instrs[s.index].round_to;
-}
-// Does a value only pass? It keeps its bits then, a NaN's included.
-bool is_plain_copy(const GroupProgram& g, const Instr& in);
 // Is the result of doubles a source's, its sign aside? Then a NaN is left as it is; others become
 // one, see one_nan in prelude.cpp.
 bool keeps_nan(const Instr& in);

@@ -3,6 +3,7 @@
 // thread-local state, so any driver can run it on its own threads.
 #pragma once
 #include <cstdint>
+#include <cstring>
 
 #include "tessera/base/complex.h"
 #include "tessera/base/dtype.h"
@@ -117,6 +118,18 @@ struct GroupProgram {
   // Register class of each immediate.
   const RegClass* immediate_cls;
 };
+
+inline DType dtype_of(const GroupProgram& g, const Source& s) {
+  return s.kind == SourceKind::kInput ? g.inputs[s.index].dtype : g.instrs[s.index].round_to;
+}
+
+// Does a value only pass? It keeps its bits then, a NaN's included.
+inline bool is_plain_copy(const GroupProgram& g, const Instr& in) {
+  const bool keeps =
+      in.kind == Instr::Kind::kConvert || std::strcmp(in.body->text, "return a;") == 0;
+  return keeps && in.sources[0].kind != SourceKind::kImmediate &&
+         dtype_of(g, in.sources[0]) == in.round_to;
+}
 
 // Reduces one operand over some dimensions. The result's tree depends on sizes, dtype and strides
 // of the operand alone. Identity producer today; a group joins here in the second step.

@@ -46,7 +46,7 @@ std::string text(const Dims& d) {
 std::string data_text(const Statement& s) {
   std::vector<char> bytes = data_bytes(s);
   std::string values;
-  if (bytes.size() > 512) {
+  if (bytes.size() > 1024) {
     values = tessera::cat("bytes of seed ", s.seed);
   } else {
     values = "bytes.fromhex('";
