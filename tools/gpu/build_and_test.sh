@@ -156,10 +156,10 @@ sanitize() {
   for file in tests/python/test_cuda_*.py; do
     case $file in *_faults.py | *_devices.py | *_pack.py) ;; *) files+=("$file") ;; esac
   done
-  # Other tools than memcheck have much to say of the libraries' kernels, and synccheck ends them: a
-  # name in C++ is theirs, our own are plain.
+  # racecheck has much to say of the libraries' kernels, and synccheck ends them: a name in C++ is
+  # theirs, our own are plain. initcheck has to see them: what they write is read by ours.
   local ours=()
-  [[ $kind == memcheck ]] || ours=(--kernel-name-exclude 'regex=^_Z'
+  [[ $kind == memcheck || $kind == initcheck ]] || ours=(--kernel-name-exclude 'regex=^_Z'
     --kernel-name-exclude 'regex=^(cudnn|cutlass|nvjet|sm[0-9]+_)')
   PYTORCH_NO_CUDA_MEMORY_CACHING=1 in_shards "$log" "${files[@]}" -- "$tool" --tool "$kind" "${ours[@]}" \
     --report-api-errors no --error-exitcode 9 "$python" -m pytest -q --color=no -p no:cacheprovider ${word:+-k "$word"}
