@@ -173,6 +173,16 @@ struct Runner {
     gather(i, ready ? where[s.dst] : raw);
     if (!ready) s.convert(where[s.dst], raw, n);
   }
+  // A tile as it lies in memory, to an operand.
+  void put(int i, const void* from) {
+    const size_t bytes = static_cast<size_t>(n * plan.operands[i].itemsize);
+    if (!plan.operands[i].direct)
+      scatter(i, from);
+    else if (plan.stream)
+      stream_copy(address(i), from, bytes);
+    else
+      std::memcpy(address(i), from, bytes);
+  }
   void store(const Step& s) {
     int i = p.num_inputs + s.dst;
     const void* from = where[s.src[0]];
@@ -181,10 +191,7 @@ struct Runner {
       s.convert(raw, from, n);
       from = raw;
     }
-    if (plan.operands[i].direct)
-      stream_copy(address(i), from, static_cast<size_t>(n * plan.operands[i].itemsize));
-    else
-      scatter(i, from);
+    put(i, from);
   }
 
   // An input as it lies in memory is kept, as its memory is written in this tile.
@@ -196,7 +203,7 @@ struct Runner {
       gather(i, where[s.dst]);
   }
   void pass(const Step& s) {
-    const int i = s.src[0], o = p.num_inputs + s.dst;
+    const int i = s.src[0];
     const void* from = raw;
     if (s.num_sources > 1)
       from = where[s.src[1]];
@@ -204,13 +211,7 @@ struct Runner {
       from = address(i);
     else
       gather(i, raw);
-    const size_t bytes = static_cast<size_t>(n * plan.operands[o].itemsize);
-    if (!plan.operands[o].direct)
-      scatter(o, from);
-    else if (plan.stream)
-      stream_copy(address(o), from, bytes);
-    else
-      std::memcpy(address(o), from, bytes);
+    put(p.num_inputs + s.dst, from);
   }
 
   // Memory of the next tile is asked for a few lines at a time between the steps of this one: the

@@ -24,8 +24,10 @@ struct Step {
   enum class Kind : uint8_t { kLoad, kHold, kBody, kConvert, kPass, kStore };
   Kind kind;
   uint8_t num_sources;
-  uint16_t dst;               // value written; for kPass and kStore the output's number
-  uint16_t src[kMaxSources];  // values read; for kLoad, kHold and kPass the input's number
+  uint16_t dst;  // value written; for kPass and kStore the output's number
+  // Values read; first, for kLoad, kHold and kPass, the input's number. A kPass of two reads what
+  // was held.
+  uint16_t src[kMaxSources];
   union {
     TileFn tile;
     ConvertFn convert;

@@ -1,7 +1,6 @@
 // Turns a group's program into steps over registers and memory.
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 #include "stream_store.h"
 #include "vm.h"
@@ -108,11 +107,6 @@ struct Builder {
     }
   }
   int result_of(int i) const { return same_as[i] >= 0 ? same_as[i] : first_instr + i; }
-
-  bool is_identity(const Instr& in) const {
-    return in.kind == Instr::Kind::kBody ? std::strcmp(in.body->text, "return a;") == 0
-                                         : in.cls == in.result_cls;
-  }
 
   // The value an instruction passes on unchanged, or -1. What is only stored is rounded by the
   // store. Memory that is written as well may be overwritten before it is read again.

@@ -1,8 +1,7 @@
 """On the CPU a NaN's bits do not depend on where its element stands in a loop: fused and unfused
-cut loops at other places. And on every device a copy has the bits of what it is a copy of."""
+cut loops at other places."""
 
 import pytest
-from conftest import KIND
 
 import tessera as torch
 from tessera.nn import functional as F
@@ -49,69 +48,3 @@ def test_of_several_in_a_reduction_one_is_left(dtype):
     for x in (a, b, -a, a.flip(0)):
         for f in (torch.sum, torch.mean, torch.prod, torch.var, torch.amax):
             assert bits(f(x).reshape(1)) == bits(torch.tensor([float("nan")], dtype=dtype)), f
-
-
-def each_16_bits(device):
-    return torch.arange(-(2**15), 2**15, dtype=torch.int16).to(device)
-
-
-def overwritten(x, other):
-    c = x.clone()
-    x.add_(1)
-    return c, x
-
-
-def exchanged(x, other):
-    """What is held while both of their memories are written."""
-    t = x.clone()
-    x.copy_(other)
-    other.copy_(t)
-    return other, x.neg()
-
-
-COPIES = {
-    "alone": lambda x, other: (x.clone(), None),
-    "beside": lambda x, other: (c := x.clone(), torch.sigmoid(c)),
-    "of a copy": lambda x, other: (c := x.clone().clone(), c.neg() + other),
-    "overwritten": overwritten,
-    "exchanged": exchanged,
-    "to its dtype": lambda x, other: (c := x.to(x.dtype, copy=True), c.abs()),
-    "to the power of one": lambda x, other: (c := x.pow(1), c * 2),
-}
-LAYOUTS = {
-    "dense": lambda x: x,
-    "strided": lambda x: torch.stack([x, x.neg()], 1)[:, 0],
-    "transposed": lambda x: x.view(256, 256).t().contiguous().t(),
-    "short rows": lambda x: x.view(-1, 16)[:, :8],
-    "one for all": lambda x: x.view(256, 256)[:, 1:2].expand(256, 64),
-}
-
-
-@pytest.fixture
-def deferred():
-    torch.fuse.set_tiny(0)
-    yield
-    torch.fuse.set_tiny(1024)
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("way", COPIES)
-def test_copies_have_the_bits(way, layout, dtype, device, deferred):
-    if layout == "one for all" and way in ("overwritten", "exchanged"):
-        pytest.skip("several places in one memory cannot be written")
-    x = LAYOUTS[layout](each_16_bits(device)).view(dtype)
-    before = x.view(torch.int16).clone().cpu()
-    copy, beside = COPIES[way](x, torch.ones_like(x))
-    if beside is not None:
-        beside.sum().item()  # read first: it takes the copy along
-    assert torch.equal(copy.view(torch.int16).cpu(), before)
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-def test_signs_of_copies(dtype, device, deferred):
-    if KIND == "cuda" and dtype == torch.float16:
-        pytest.skip("a kernel of CUDA reads every float16 NaN as one")
-    x = each_16_bits(device)
-    assert torch.equal(x.view(dtype).clone().signbit(), x < 0)
-    assert torch.equal(x.view(dtype).clone().clone().signbit(), x < 0)

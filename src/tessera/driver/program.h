@@ -123,11 +123,15 @@ inline DType dtype_of(const GroupProgram& g, const Source& s) {
   return s.kind == SourceKind::kInput ? g.inputs[s.index].dtype : g.instrs[s.index].round_to;
 }
 
+// Is the result the first source, rounding aside?
+inline bool is_identity(const Instr& in) {
+  return in.kind == Instr::Kind::kBody ? std::strcmp(in.body->text, "return a;") == 0
+                                       : in.cls == in.result_cls;
+}
+
 // Does a value only pass? It keeps its bits then, a NaN's included.
 inline bool is_plain_copy(const GroupProgram& g, const Instr& in) {
-  const bool keeps =
-      in.kind == Instr::Kind::kConvert || std::strcmp(in.body->text, "return a;") == 0;
-  return keeps && in.sources[0].kind != SourceKind::kImmediate &&
+  return is_identity(in) && in.sources[0].kind != SourceKind::kImmediate &&
          dtype_of(g, in.sources[0]) == in.round_to;
 }
 
