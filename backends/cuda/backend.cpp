@@ -15,6 +15,7 @@
 #include "notes.h"
 #include "pages.h"
 #include "reduce.h"
+#include "relaunch.h"
 
 namespace tessera::cuda {
 namespace {
@@ -171,6 +172,7 @@ Status stream_create(int device, int priority, StreamHandle* out) {
     CUstream s = nullptr;
     TS_TRY(check(d, driver().cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, priority),
                  "stream_create"));
+    note_stream(d, s);
     *out = s;
     return ok();
   });

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "nvrtc_api.h"
+#include "relaunch.h"
 
 namespace tessera::cuda {
 namespace {
@@ -101,6 +102,7 @@ Status first_use(int ordinal, Device** out) {
       delete d;
       return s;
     }
+    d->launches = make_launches(d->memory);
     g_devices[ordinal].store(d, std::memory_order_release);
   }
   *out = d;

@@ -9,6 +9,8 @@
 
 namespace tessera::cuda {
 
+struct Launches;
+
 inline constexpr int kMaxDevices = 64;
 
 struct Device {
@@ -24,6 +26,7 @@ struct Device {
   bool can_share_pages = false;  // ... with another process
   ErrorSlot* slot = nullptr;
   CUdeviceptr slot_on_device = 0;
+  Launches* launches = nullptr;  // never null once it is initialised
   // The first cause that made the device unusable; null while it is well.
   std::atomic<const char*> fault{nullptr};
 };

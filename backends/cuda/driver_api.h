@@ -60,6 +60,9 @@
   X(cuStreamEndCapture)             \
   X(cuStreamIsCapturing)            \
   X(cuThreadExchangeStreamCaptureMode) \
+  X(cuGraphCreate)                  \
+  X(cuGraphAddKernelNode)           \
+  X(cuGraphExecKernelNodeSetParams) \
   X(cuGraphInstantiate)             \
   X(cuGraphLaunch)                  \
   X(cuGraphExecDestroy)             \

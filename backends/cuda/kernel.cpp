@@ -11,6 +11,7 @@
 
 #include "background.h"
 #include "compile.h"
+#include "relaunch.h"
 
 namespace tessera::cuda {
 namespace {
@@ -184,14 +185,18 @@ Status launch(Device& d, CUstream stream, const Kernel& k, const Grid& grid, con
     if (t_put_off->missing_) return ok();
     t_put_off->launched_ = true;
   }
-  g_launches.fetch_add(1, std::memory_order_relaxed);
+  const int64_t number = g_launches.fetch_add(1, std::memory_order_relaxed);
   void* arguments[] = {const_cast<void*>(params)};
-  return check(d,
-               driver().cuLaunchKernel(
-                   k.function, static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.y),
-                   static_cast<unsigned>(grid.z), static_cast<unsigned>(grid.threads), 1, 1,
-                   static_cast<unsigned>(grid.shared), stream, arguments, nullptr),
-               what);
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  kernel.func = k.function;
+  kernel.gridDimX = static_cast<unsigned>(grid.blocks);
+  kernel.gridDimY = static_cast<unsigned>(grid.y);
+  kernel.gridDimZ = static_cast<unsigned>(grid.z);
+  kernel.blockDimX = static_cast<unsigned>(grid.threads);
+  kernel.blockDimY = kernel.blockDimZ = 1;
+  kernel.sharedMemBytes = static_cast<unsigned>(grid.shared);
+  kernel.kernelParams = arguments;
+  return check(d, launch_in_some_way(d, stream, kernel, number), what);
 }
 
 }  // namespace tessera::cuda

@@ -261,6 +261,7 @@ bool begin_cupti(Notes& n, std::string* why) {
     return false;
   }
   n.cupti = api;
+  recorded_by_cupti.store(true);
   n.first = read_clocks(*api);
   return true;
 }
@@ -419,6 +420,7 @@ Status profile_take(const ActivitySink* sink) try {
 Status profile_end() {
   Notes& n = notes();
   timing_by_events.store(false);
+  recorded_by_cupti.store(false);
   if (!n.cupti) return ok();
   watch_functions(*n.cupti, false);
   for (uint32_t kind : kWork) n.cupti->disable(kind);

@@ -9,7 +9,7 @@ Status profile_begin(const char** how);
 Status profile_take(const ActivitySink* sink);
 Status profile_end();
 
-inline std::atomic<bool> timing_by_events{false};
+inline std::atomic<bool> timing_by_events{false}, recorded_by_cupti{false};
 
 // Around a call that queues work; does nothing unless events take the times.
 class TimedCall {

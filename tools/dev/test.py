@@ -34,6 +34,7 @@ EMULATED_FILES = (
     "test_cuda_faults.py",
     "test_cuda_fft.py",
     "test_cuda_indexing.py",
+    "test_cuda_launch.py",
     "test_cuda_linalg.py",
     "test_cuda_moves.py",
     "test_cuda_pack.py",

@@ -55,6 +55,9 @@ struct Graph {
   std::vector<Work> work;
 };
 
+// A launch of a kernel, its arguments copied.
+CUresult kernel_work(const CUDA_KERNEL_NODE_PARAMS& kernel, Work* out);
+
 class Capture {
  public:
   explicit Capture(Stream* from);

@@ -410,27 +410,46 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
 }
 // CUPTI's way into a driver; the stand-in needs none.
 CUresult cuGetExportTable(const void**, const CUuuid*) { return CUDA_ERROR_NOT_SUPPORTED; }
+
+namespace emulator {
+
+CUresult kernel_work(const CUDA_KERNEL_NODE_PARAMS& k, Work* out) {
+  auto* f = reinterpret_cast<Function*>(k.func);
+  size_t threads = size_t{k.blockDimX} * k.blockDimY * k.blockDimZ;
+  if (!k.gridDimX || !k.gridDimY || !k.gridDimZ || k.gridDimX > 0x7fffffffu || k.gridDimY > 65535 ||
+      k.gridDimZ > 65535 || threads == 0 || threads > f->max_threads ||
+      k.sharedMemBytes > f->max_dynamic)
+    return CUDA_ERROR_INVALID_VALUE;
+  Launch launch{{k.gridDimX, k.gridDimY, k.gridDimZ},
+                {k.blockDimX, k.blockDimY, k.blockDimZ},
+                k.sharedMemBytes};
+  // The arguments may be gone when the kernel runs.
+  auto kept = std::make_shared<std::vector<std::vector<char>>>();
+  for (size_t i = 0; i < f->parameters.size(); ++i) {
+    const char* from = static_cast<const char*>(k.kernelParams[i]);
+    kept->emplace_back(from, from + f->parameters[i]);
+  }
+  if (options().idle)
+    *out = [] { return CUDA_SUCCESS; };
+  else
+    *out = [f, launch, kept] {
+      std::vector<void*> addresses;
+      for (std::vector<char>& argument : *kept) addresses.push_back(argument.data());
+      return run_kernel(*f, launch, addresses.data());
+    };
+  return CUDA_SUCCESS;
+}
+
+}  // namespace emulator
+
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                         CUstream stream, void** arguments, void**) {
   NEED_CONTEXT;
-  auto* f = reinterpret_cast<Function*>(function);
-  size_t threads = size_t{block_x} * block_y * block_z;
-  if (!grid_x || !grid_y || !grid_z || grid_x > 0x7fffffffu || grid_y > 65535 || grid_z > 65535 ||
-      threads == 0 || threads > f->max_threads || shared > f->max_dynamic)
-    return CUDA_ERROR_INVALID_VALUE;
-  Launch launch{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared};
-  // The arguments may be gone when the kernel runs.
-  auto kept = std::make_shared<std::vector<std::vector<char>>>();
-  for (size_t i = 0; i < f->parameters.size(); ++i) {
-    const char* from = static_cast<const char*>(arguments[i]);
-    kept->emplace_back(from, from + f->parameters[i]);
-  }
-  Labelled label({Piece::kKernel, f->name.c_str(), 0, 0});
-  if (options().idle) return stream_of(stream)->add([] { return CUDA_SUCCESS; });
-  return stream_of(stream)->add([f, launch, kept] {
-    std::vector<void*> addresses;
-    for (std::vector<char>& argument : *kept) addresses.push_back(argument.data());
-    return run_kernel(*f, launch, addresses.data());
-  });
+  Work work;
+  const CUDA_KERNEL_NODE_PARAMS kernel{function, grid_x, grid_y, grid_z,    block_x, block_y,
+                                       block_z,  shared, arguments, nullptr, nullptr, nullptr};
+  if (CUresult r = kernel_work(kernel, &work); r != CUDA_SUCCESS) return r;
+  Labelled label({Piece::kKernel, reinterpret_cast<Function*>(function)->name.c_str(), 0, 0});
+  return stream_of(stream)->add(std::move(work));
 }

@@ -8,7 +8,8 @@
 namespace emulator {
 namespace {
 
-std::atomic<uint64_t> g_captures{0};
+std::atomic<uint64_t> g_captures{0}, g_launches{0}, g_executables{0};
+std::atomic<bool> g_refuses{false};
 thread_local CUstreamCaptureMode t_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 Graph* graph_of(CUgraph g) { return reinterpret_cast<Graph*>(g); }
@@ -89,12 +90,33 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return CUDA_SUCCESS;
 }
 
+// A node is its place in the work, from 1 on.
+CUresult cuGraphCreate(CUgraph* out, unsigned) {
+  *out = reinterpret_cast<CUgraph>(new Graph);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphAddKernelNode(CUgraphNode* out, CUgraph g, const CUgraphNode*, size_t,
+                              const CUDA_KERNEL_NODE_PARAMS* kernel) {
+  Work work;
+  if (CUresult r = kernel_work(*kernel, &work); r != CUDA_SUCCESS) return r;
+  graph_of(g)->work.push_back(std::move(work));
+  *out = reinterpret_cast<CUgraphNode>(graph_of(g)->work.size());
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec g, CUgraphNode node,
+                                        const CUDA_KERNEL_NODE_PARAMS* kernel) {
+  return kernel_work(*kernel, &graph_of(g)->work[reinterpret_cast<size_t>(node) - 1]);
+}
+
 CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph g, unsigned long long) {
+  if (g_refuses) return CUDA_ERROR_OUT_OF_MEMORY;
   *out = reinterpret_cast<CUgraphExec>(new Graph(*graph_of(g)));
+  ++g_executables;
   return CUDA_SUCCESS;
 }
 
 CUresult cuGraphLaunch(CUgraphExec g, CUstream s) {
+  ++g_launches;
   Stream* stream = stream_of(s);
   for (const Work& work : graph_of(g)->work)
     if (CUresult r = stream->add(work); r != CUDA_SUCCESS) return r;
@@ -102,6 +124,7 @@ CUresult cuGraphLaunch(CUgraphExec g, CUstream s) {
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec g) {
+  --g_executables;
   delete graph_of(g);
   return CUDA_SUCCESS;
 }
@@ -109,3 +132,8 @@ CUresult cuGraphDestroy(CUgraph g) {
   delete graph_of(g);
   return CUDA_SUCCESS;
 }
+
+// For tests: launches of graphs so far, executable graphs that there are, and making none.
+extern "C" uint64_t emulator_graph_launches() { return g_launches; }
+extern "C" uint64_t emulator_executables() { return g_executables; }
+extern "C" void emulator_refuse_graphs(int refuses) { g_refuses = refuses != 0; }
