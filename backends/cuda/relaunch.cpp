@@ -157,9 +157,8 @@ Again* find(Set& set, const Key& key, int64_t number) {
       again.last = number;
       return &again;
     }
-  Again& oldest = *std::min_element(
-      set.places, set.places + kPlaces,
-      [](const Again& a, const Again& b) { return a.last < b.last; });
+  Again& oldest = *std::min_element(set.places, set.places + kPlaces,
+                                    [](const Again& a, const Again& b) { return a.last < b.last; });
   if (oldest.executable && number - oldest.last < kUnused) return nullptr;
   drop(oldest);
   oldest.key = key;

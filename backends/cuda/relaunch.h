@@ -5,8 +5,9 @@
 // one grid and on one stream, gets a graph. The first launches of both ways are timed: what they
 // cost depends on the driver.
 //
-// A graph waits for its own last launch, wherever that was: with one for each stream no stream waits
-// for another. Streams of other libraries have none, as those may capture what is queued on them.
+// A graph waits for its own last launch, wherever that was: with one for each stream no stream
+// waits for another. Streams of other libraries have none, as those may capture what is queued on
+// them.
 #pragma once
 #include "context.h"
 

@@ -10,14 +10,14 @@
 #include <functional>
 #include <vector>
 
-#define DO(call)                                                      \
-  do {                                                                \
-    if (CUresult r = call; r != CUDA_SUCCESS) {                       \
-      const char* text = nullptr;                                     \
-      cuGetErrorString(r, &text);                                     \
-      std::fprintf(stderr, "%s: %s\n", #call, text ? text : "?");     \
-      std::exit(1);                                                   \
-    }                                                                 \
+#define DO(call)                                                  \
+  do {                                                            \
+    if (CUresult r = call; r != CUDA_SUCCESS) {                   \
+      const char* text = nullptr;                                 \
+      cuGetErrorString(r, &text);                                 \
+      std::fprintf(stderr, "%s: %s\n", #call, text ? text : "?"); \
+      std::exit(1);                                               \
+    }                                                             \
   } while (0)
 
 template <int kWords>
@@ -91,8 +91,8 @@ static void measure(const char* name, CUstream stream, const Call& call) {
     DO(cuStreamSynchronize(stream));
     one.push_back(us(begin, Clock::now()));
   }
-  std::printf("%-44s host %5.2f  rate %5.2f  one and wait %6.2f us\n", name, median(host), median(rate),
-              median(one));
+  std::printf("%-44s host %5.2f  rate %5.2f  one and wait %6.2f us\n", name, median(host),
+              median(rate), median(one));
 }
 
 template <class F>
@@ -177,17 +177,22 @@ static bool right(CUstream stream, CUdeviceptr memory) {
 }
 
 static void compare_graphs(CUstream stream, CUdeviceptr memory) {
-  std::printf("graph launches in order, with what was set: %s\n", right(stream, memory) ? "ok" : "WRONG");
+  std::printf("graph launches in order, with what was set: %s\n",
+              right(stream, memory) ? "ok" : "WRONG");
   std::vector<Work> works;
-  for (CUfunction f : {function(add_also<0>), function(add_also<1>), function(add_also<2>), function(add_also<3>),
-                       function(add_also<4>), function(add_also<5>), function(add_also<6>), function(add_also<7>)}) {
+  for (CUfunction f : {function(add_also<0>), function(add_also<1>), function(add_also<2>),
+                       function(add_also<3>), function(add_also<4>), function(add_also<5>),
+                       function(add_also<6>), function(add_also<7>)}) {
     const unsigned threads = 32 << works.size() % 4;
     works.push_back({f, 256 / threads, threads, {{memory, memory + 4096, memory + 8192, 256}}});
   }
   Work spin{function(wait_a_while), 2, 128, {{16000}}};  // cycles: 8 us at 2 GHz
   CUdeviceptr large;
   DO(cuMemAlloc(&large, size_t{512} << 20));
-  Work copy{function(add<4>), (128u << 20) / 4 / 128, 128, {{large, large, large + (256u << 20), (128u << 20) / 4}}};
+  Work copy{function(add<4>),
+            (128u << 20) / 4 / 128,
+            128,
+            {{large, large, large + (256u << 20), (128u << 20) / 4}}};
 
   size_t before, after, total;
   DO(cuMemGetInfo(&before, &total));
@@ -196,12 +201,14 @@ static void compare_graphs(CUstream stream, CUdeviceptr memory) {
   for (int i = 0; i < 64; ++i) graphs.emplace_back(works[i % 8]);
   const double make = us(begin, Clock::now()) / 64;
   DO(cuMemGetInfo(&after, &total));
-  std::printf("a graph of 1 takes %.1f us to make and %.1f KiB of the device\n", make, (before - after) / 64 / 1024.);
+  std::printf("a graph of 1 takes %.1f us to make and %.1f KiB of the device\n", make,
+              (before - after) / 64 / 1024.);
 
   int turn = 0;
   auto next = [&]() -> Work& { return works[++turn % 8]; };
   measure("8 kernels in turns", stream, [&](CUstream s) { launch_plainly(s, next()); });
-  measure("8 kernels in turns, one graph", stream, [&](CUstream s) { graphs[0].launch(s, next()); });
+  measure("8 kernels in turns, one graph", stream,
+          [&](CUstream s) { graphs[0].launch(s, next()); });
   measure("8 kernels in turns, a graph each", stream, [&](CUstream s) {
     Work& w = next();
     graphs[turn % 8].launch(s, w);
@@ -210,7 +217,8 @@ static void compare_graphs(CUstream stream, CUdeviceptr memory) {
     Work& w = next();
     graphs[turn % 64].launch(s, w);
   });
-  measure("2 kernels in turns, one graph", stream, [&](CUstream s) { graphs[0].launch(s, works[++turn % 2]); });
+  measure("2 kernels in turns, one graph", stream,
+          [&](CUstream s) { graphs[0].launch(s, works[++turn % 2]); });
   measure("same kernel, blocks change, one graph", stream, [&](CUstream s) {
     Work w = works[0];
     w.blocks = 1 + ++turn % 8;

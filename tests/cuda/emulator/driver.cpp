@@ -447,7 +447,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
                         CUstream stream, void** arguments, void**) {
   NEED_CONTEXT;
   Work work;
-  const CUDA_KERNEL_NODE_PARAMS kernel{function, grid_x, grid_y, grid_z,    block_x, block_y,
+  const CUDA_KERNEL_NODE_PARAMS kernel{function, grid_x, grid_y,    grid_z,  block_x, block_y,
                                        block_z,  shared, arguments, nullptr, nullptr, nullptr};
   if (CUresult r = kernel_work(kernel, &work); r != CUDA_SUCCESS) return r;
   Labelled label({Piece::kKernel, reinterpret_cast<Function*>(function)->name.c_str(), 0, 0});
