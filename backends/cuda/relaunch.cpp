@@ -86,6 +86,7 @@ struct Again {
 
 constexpr size_t kMostSets = 64, kPlaces = 4;
 constexpr size_t kMemoryForOne = size_t{64} << 20;  // of the device; a graph takes 96 KiB of it
+constexpr int64_t kLargest = 64;   // blocks for each multiprocessor, some 10 us of work
 constexpr int64_t kUnused = 4096;  // launches of others after which a graph is given up for another
 
 struct Set {
@@ -208,7 +209,9 @@ CUresult launch_in_some_way(Device& d, CUstream stream, const CUDA_KERNEL_NODE_P
                             int64_t number) {
   Trial& trial = d.launches->trial;
   Way way = trial.way.load(std::memory_order_relaxed);
-  if (way == kPlain || captures.load(std::memory_order_relaxed) != 0 ||
+  const int64_t blocks = int64_t{kernel.gridDimX} * kernel.gridDimY * kernel.gridDimZ;
+  if (way == kPlain || blocks > kLargest * d.multiprocessors ||
+      captures.load(std::memory_order_relaxed) != 0 ||
       recorded_by_cupti.load(std::memory_order_relaxed))
     return launch_plainly(stream, kernel);
   const Key key{kernel.func,      kernel.gridDimX,       kernel.gridDimY, kernel.gridDimZ,

@@ -5,6 +5,9 @@
 // one grid and on one stream, gets a graph. The first launches of both ways are timed: what they
 // cost depends on the driver.
 //
+// Large kernels keep the device busy for longer than the host needs, and launching them in two ways
+// in turns has the device wait a little (0.1 us for each change): they are launched plainly.
+//
 // A graph waits for its own last launch, wherever that was: with one for each stream no stream
 // waits for another. Streams of other libraries have none, as those may capture what is queued on
 // them.

@@ -166,6 +166,21 @@ def test_graphs_are_few_and_given_up_for_others(compiles):
         assert kinds[-1][1] > 0  # others were not used for 4096 launches
 
 
+LARGE = """
+n = torch.cuda.get_device_properties(0).multi_processor_count * 64 * 128 * 16
+x = torch.ones(n, device="cuda")
+before = launches()
+for i in range(5):
+    y = x + i
+out = told and launches() - before, torch.equal(y.cpu(), torch.full((n,), 5.0))
+"""
+
+
+def test_large_kernels_are_launched_plainly(compiles):
+    launches, right = run(LARGE, "graph")
+    assert right and not launches
+
+
 REFUSED = """
 driver.emulator_refuse_graphs(1)
 none = add(300)
