@@ -93,17 +93,14 @@ cpp_tests() {
     $((SECONDS - began)) $status
 }
 
-# Runs test files over several processes: in_shards LOG FILES... -- COMMAND...
+# Runs the tests of some files over several processes: in_shards LOG FILES... -- COMMAND...
 in_shards() {
   local log=$1 files=() pids=() i status=0
   shift
   while [[ $1 != -- ]]; do files+=("$1"); shift; done
   shift
-  for ((i = 0; i < processes; i++)); do
-    local mine=() k
-    for ((k = i; k < ${#files[@]}; k += processes)); do mine+=("${files[k]}"); done
-    [[ ${#mine[@]} -gt 0 ]] || continue
-    DEVICE=cuda timeout "$limit" "$@" "${mine[@]}" >"$log.$i" 2>&1 &
+  for ((i = 1; i <= processes; i++)); do
+    TEST_PART=$i/$processes DEVICE=cuda timeout "$limit" "$@" "${files[@]}" >"$log.$i" 2>&1 &
     pids+=($!)
   done
   for pid in "${pids[@]}"; do
