@@ -335,7 +335,8 @@ def emulated(runner: Runner) -> None:
         return one([need(RELEASE / "bin" / "emulator_check", "emulator_check")])
 
     def cpp() -> Counts:
-        return cpp_tests(RELEASE, f"CudaDevice*{word}", emulated_gpu("1x4GiB,shuffle"))
+        mode = {"TESSERA_LAUNCH": "graph"}
+        return cpp_tests(RELEASE, f"CudaDevice*{word}", emulated_gpu("1x4GiB,shuffle") | mode)
 
     def python() -> Counts:
         return python_tests(word, emulated_gpu("2x4GiB"), () if everything else EMULATED_FILES)
@@ -345,6 +346,7 @@ def emulated(runner: Runner) -> None:
 
     def interpreted() -> Counts:
         mode = {"TESSERA_INTERPRET": "always", "TESSERA_KERNEL_BUDGET": "1000000000"}
+        mode["TESSERA_LAUNCH"] = "graph"
         always = random_programs(4000 if everything else 300, "cuda", emulated_gpu("async") | mode)
         # Where kernels are too many from the start, some groups are interpreted and others refused.
         mode = {"TESSERA_INTERPRET": "1", "TESSERA_KERNEL_BUDGET": "0"}
