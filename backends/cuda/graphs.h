@@ -13,8 +13,9 @@ extern std::atomic<int> captures;
 // launching touches no captured stream, so this thread is allowed them as long as this lives.
 class Relaxed {
  public:
-  Relaxed() {
-    if (captures.load(std::memory_order_relaxed) == 0) [[likely]]
+  enum When { kCapturing, kAlways };  // always: another library may be capturing
+  explicit Relaxed(When when = kCapturing) {
+    if (when == kCapturing && captures.load(std::memory_order_relaxed) == 0) [[likely]]
       return;
     exchanged_ = driver().cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
   }

@@ -133,10 +133,18 @@ CUresult launch_plainly(CUstream stream, const CUDA_KERNEL_NODE_PARAMS& k) {
 }
 
 void drop(Again& again) {
+  if (!again.graph) return;
+  const Relaxed relaxed(Relaxed::kAlways);
   const DriverApi& cu = driver();
   if (again.executable) cu.cuGraphExecDestroy(again.executable);
-  if (again.graph) cu.cuGraphDestroy(again.graph);
-  again = Again{};
+  cu.cuGraphDestroy(again.graph);
+  again.graph = nullptr;
+  again.executable = nullptr;
+}
+// Nor is it tried again soon.
+void give_up(Again& again) {
+  drop(again);
+  again.count = -static_cast<int>(kUnused);
 }
 
 void drop_of_stream(Device& d, CUstream stream) {
@@ -144,7 +152,10 @@ void drop_of_stream(Device& d, CUstream stream) {
   for (Set& set : all.sets) {
     std::lock_guard lock(set.mutex);
     for (Again& again : set.places)
-      if (again.key.stream == stream) drop(again);
+      if (again.key.stream == stream) {
+        drop(again);
+        again = Again{};
+      }
   }
   std::lock_guard lock(all.mutex);
   std::erase(all.streams, stream);
@@ -162,8 +173,7 @@ Again* find(Set& set, const Key& key, int64_t number) {
                                     [](const Again& a, const Again& b) { return a.last < b.last; });
   if (oldest.executable && number - oldest.last < kUnused) return nullptr;
   drop(oldest);
-  oldest.key = key;
-  oldest.last = number;
+  oldest = Again{key, number};
   return &oldest;
 }
 
@@ -179,17 +189,13 @@ bool is_ready(Device& d, Again& again, const CUDA_KERNEL_NODE_PARAMS& kernel) {
   if (again.executable) [[likely]]
     return true;
   if (++again.count < asked().worth) return false;
-  again.count = -static_cast<int>(kUnused);  // not soon again, if it cannot be made
-  if (!is_ours(d, again.key.stream)) return false;
+  const Relaxed relaxed(Relaxed::kAlways);
   const DriverApi& cu = driver();
-  if (cu.cuGraphCreate(&again.graph, 0) == CUDA_SUCCESS &&
+  if (is_ours(d, again.key.stream) && cu.cuGraphCreate(&again.graph, 0) == CUDA_SUCCESS &&
       cu.cuGraphAddKernelNode(&again.node, again.graph, nullptr, 0, &kernel) == CUDA_SUCCESS &&
       cu.cuGraphInstantiate(&again.executable, again.graph, 0) == CUDA_SUCCESS)
     return true;
-  const Key key = again.key;
-  drop(again);
-  again.key = key;
-  again.count = -static_cast<int>(kUnused);
+  give_up(again);
   return false;
 }
 
@@ -199,7 +205,7 @@ bool launch_graph(CUstream stream, Again& again, const CUDA_KERNEL_NODE_PARAMS& 
   if (cu.cuGraphExecKernelNodeSetParams(again.executable, again.node, &kernel) == CUDA_SUCCESS &&
       cu.cuGraphLaunch(again.executable, stream) == CUDA_SUCCESS) [[likely]]
     return true;
-  drop(again);
+  give_up(again);
   return false;
 }
 
