@@ -9,7 +9,8 @@ Status profile_begin(const char** how);
 Status profile_take(const ActivitySink* sink);
 Status profile_end();
 
-inline std::atomic<bool> timing_by_events{false}, recorded_by_cupti{false};
+inline std::atomic<bool> timing_by_events{false};
+inline std::atomic<bool> recorded_by_cupti{false};  // it stays loaded when a profile has ended
 
 // Around a call that queues work; does nothing unless events take the times.
 class TimedCall {

@@ -1,12 +1,13 @@
 // Note [Kernels in graphs of their own]
 // A launch costs the host more than everything else that a small operator does. A graph that holds
-// one kernel is launched for half of that, with new arguments each time (decision 51); only another
-// kernel or another grid would cost as much as a launch. So a kernel that comes again and again, in
-// one grid and on one stream, gets a graph. The first launches of both ways are timed: what they
-// cost depends on the driver.
+// one kernel is launched for half to two thirds of that, with new arguments each time (decision
+// 51); another kernel or another grid in it would cost as much as a launch. So a kernel that comes
+// again and again, in one grid and on one stream, gets a graph. The first launches of both ways are
+// timed: what they cost depends on the driver.
 //
 // Large kernels keep the device busy for longer than the host needs, and launching them in two ways
-// in turns has the device wait a little (0.1 us for each change): they are launched plainly.
+// in turns may have the device wait a little (up to 0.1 us for each change): they are launched
+// plainly.
 //
 // A graph waits for its own last launch, wherever that was: with one for each stream no stream
 // waits for another. Streams of other libraries have none, as those may capture what is queued on

@@ -1,7 +1,9 @@
 // The table on a real device: what no compiler can show. Skipped where there is none.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -221,6 +223,27 @@ TEST_F(CudaDevice, SoftmaxSumsToOne) {
       EXPECT_NEAR(sum, 1.0, 1e-4) << n;
     }
   }
+}
+
+// Of the emulated GPU only; with TESSERA_LAUNCH=graph from the first launch on.
+TEST_F(CudaDevice, AStreamTakesItsGraphsAlong) {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  auto graphs =
+      driver ? reinterpret_cast<uint64_t (*)()>(dlsym(driver, "emulator_executables")) : nullptr;
+  const char* way = std::getenv("TESSERA_LAUNCH");
+  if (!graphs || !way || std::string(way) != "graph") GTEST_SKIP() << "nobody counts graphs here";
+  int64_t sizes[] = {3, 128}, strides[] = {128, 1};
+  float* x = device(counted(384));
+  float* y = device(std::vector<float>(384));
+  ok(backend_->stream_create(0, 0, &exec_.stream));
+  const uint64_t before = graphs();
+  for (int i = 0; i < 3; ++i)
+    ok(kernel("softmax", {{y, DType::kFloat32, 2, sizes, strides, 384}},
+              {{x, DType::kFloat32, 2, sizes, strides, 384}}, {1}));
+  EXPECT_EQ(graphs(), before + 1);
+  ok(backend_->stream_destroy(0, exec_.stream));
+  exec_.stream = nullptr;
+  EXPECT_EQ(graphs(), before);
 }
 
 TEST_F(CudaDevice, AWrongIndexIsReportedOnceByTheNextWait) {

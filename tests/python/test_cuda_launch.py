@@ -162,7 +162,7 @@ def test_graphs_are_few_and_given_up_for_others(compiles):
     assert right and all(k[0] for k in kinds)
     assert most <= min(256, memory >> 26)
     if most:
-        assert most > min(256, memory >> 26) * 0.8
+        assert most == min(256, memory >> 26)  # so nothing is free for what comes next
         assert kinds[-1][1] > 0  # others were not used for 4096 launches
 
 

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads) tiles(const float* in, float* out, i
   } else if (order == kAlongReads) {
     r0 = blockIdx.x % tr * R;
     c0 = blockIdx.x / tr * C;
-  } else {  // bands of eight tiles in both directions
+  } else {  // bands of eight rows of tiles, read and written in both directions
     const int band = blockIdx.x / (8 * tc), in_band = blockIdx.x % (8 * tc);
     r0 = (band * 8 + in_band % 8) * R;
     c0 = in_band / 8 * C;
