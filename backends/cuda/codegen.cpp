@@ -404,60 +404,77 @@ class GroupText {
     return plan_.tile + (size < 4 ? static_cast<int>(4 / size) : 1);
   }
   std::string stride(int i, int d) const { return "(O)p.w[" + num(word_strides_[i] + d) + "]"; }
-  // Offset of strided operand i at batch b, row r, column c.
-  std::string tile_offset(int i) const {
+  // Offset of strided operand i at batch b, row r and a column.
+  std::string tile_offset(int i, const std::string& c) const {
     std::string batch = plan_.ndim == 3 ? "(O)b * " + stride(i, 0) + " + " : "";
-    return batch + "(O)r * " + stride(i, plan_.ndim - 2) + " + (O)c * " + stride(i, plan_.ndim - 1);
+    return batch + "(O)r * " + stride(i, plan_.ndim - 2) + " + (O)" + c + " * " +
+           stride(i, plan_.ndim - 1);
   }
 
-  // A block takes one tile of rows x columns at a time. Swapped inputs are read along their own
-  // fast dimension (rows) into shared memory, everything else along columns.
+  // A block takes one tile of rows x columns at a time, its threads a few vectors each. Swapped
+  // inputs are read along their own fast dimension (rows), all before the first is waited for, and
+  // go through shared memory; everything else is read along columns.
   void tile_kernel() {
     head(true);
-    int lines = kTileThreads / plan_.tile;
-    std::string edge = num(plan_.tile), each = "    #pragma unroll\n    for (int k = 0; k < " +
-                                               edge + "; k += " + num(lines) + ") ";
-    for (int i = 0; i < g_.num_inputs; ++i)
-      if (plan_.layouts[i] == Layout::kSwapped)
-        out_ +=
-            "  __shared__ " + type(i) + " t" + num(i) + "[" + num(plan_.tile * pitch(i)) + "];\n";
-    std::string w = num(word_dims_);
-    out_ += "  const I rows = (I)p.w[" + num(word_dims_ + 1) + "], cols = (I)p.w[" +
-            num(word_dims_ + 2) + "];\n  const I tr = (rows + " + edge + " - 1) / " + edge +
-            ", tc = (cols + " + edge + " - 1) / " + edge + ", total = (I)p.w[" + w +
-            "] * tr * tc;\n  const int tx = threadIdx.x % " + edge + ", ty = threadIdx.x / " +
-            edge +
-            ";\n  for (I tile = blockIdx.x; tile < total; tile += gridDim.x) {\n"
-            "    const I b = tile / (tr * tc), in_b = tile % (tr * tc);\n"
-            "    const I r0 = in_b / tc * " +
-            edge + ", c0 = in_b % tc * " + edge + ";\n";
-    out_ += each +
-            "{\n      const I r = r0 + tx, c = c0 + ty + k;\n"
-            "      if (r < rows && c < cols) {\n";
-    for (int i = 0; i < g_.num_inputs; ++i)
-      if (plan_.layouts[i] == Layout::kSwapped)
-        out_ += "        t" + num(i) + "[(ty + k) * " + num(pitch(i)) +
-                " + tx] = " + pointer(i, type(i)) + "[" + tile_offset(i) + "];\n";
-    out_ += "      }\n    }\n    __syncthreads();\n" + each +
-            "{\n      const I r = r0 + ty + k, c = c0 + tx;\n"
-            "      if (r < rows && c < cols) {\n        const I i = (b * rows + r) * cols + c;\n"
-            "        point(p";
+    const std::string edge = num(plan_.tile), v = num(plan_.vec),
+                      across = num(plan_.tile / plan_.vec),
+                      vectors = num(plan_.tile * plan_.tile / plan_.vec / kTileThreads);
+    auto each = [&](const char* slow, const char* fast) {
+      return "    #pragma unroll\n    for (int k = 0; k < " + vectors +
+             "; ++k) {\n      const int i = k * " + num(kTileThreads) + " + threadIdx.x, d" + slow +
+             " = i / " + across + ", d" + fast + " = i % " + across + " * " + v +
+             ";\n      const I r = row + dr, c = column + dc;\n";
+    };
+    auto lanes = [&](const std::string& what) {
+      return "        #pragma unroll\n        for (int e = 0; e < " + v + "; ++e) " + what + ";\n";
+    };
+    std::string w = num(word_dims_), buffers, registers, reads, moves;
+    for (int i = 0; i < g_.num_inputs; ++i) {
+      if (plan_.layouts[i] != Layout::kSwapped) continue;
+      const std::string x = "x" + num(i), t = "t" + num(i);
+      buffers += "  __shared__ " + type(i) + " " + t + "[" + num(plan_.tile * pitch(i)) + "];\n";
+      registers += "    " + vec_type(i) + " " + x + "[" + vectors + "];\n";
+      reads += "        " + x + "[k] = *(const " + vec_type(i) + "*)(" + pointer(i, type(i)) +
+               " + " + tile_offset(i, "c") + ");\n";
+      moves += lanes(t + "[dc * " + num(pitch(i)) + " + dr + e] = " + x + "[k].v[e]");
+    }
+    out_ +=
+        buffers + "  const I rows = (I)p.w[" + num(word_dims_ + 1) + "], cols = (I)p.w[" +
+        num(word_dims_ + 2) + "];\n  const I tr = (rows + " + edge + " - 1) / " + edge +
+        ", tc = (cols + " + edge + " - 1) / " + edge + ", total = (I)p.w[" + w +
+        "] * tr * tc;\n  for (I tile = blockIdx.x; tile < total; tile += gridDim.x) {\n"
+        "    const I b = tile / (tr * tc), in_b = tile % (tr * tc);\n"
+        "    const I row = in_b / tc * " +
+        edge + ", column = in_b % tc * " + edge + ";\n" + registers + each("c", "r") +
+        "      if (r < rows && c < cols) {\n" + reads + "      }\n    }\n" + each("c", "r") +
+        "      if (r < rows && c < cols) {\n" + moves + "      }\n    }\n    __syncthreads();\n" +
+        each("r", "c") +
+        "      if (r < rows && c < cols) {\n        const I at = ((b * rows + r) * cols + c) / " +
+        v + ";\n";
+    std::string call = "point(p", writes;
     for (int i = 0; i < plan_.num_operands; ++i) {
+      const std::string n = num(i);
       switch (plan_.layouts[i]) {
         case Layout::kScalar:
-          out_ += ", c" + num(i);
+          call += ", c" + n;
           break;
         case Layout::kDense:
-          out_ += ", " + pointer(i, type(i)) + "[i]";
+          out_ += "        " + vec_type(i) + " y" + n;
+          if (is_input(i))
+            out_ += " = " + pointer(i, vec_type(i)) + "[at]";
+          else
+            writes += "        " + pointer(i, vec_type(i)) + "[at] = y" + n + ";\n";
+          out_ += ";\n";
+          call += ", y" + n + ".v[e]";
           break;
         case Layout::kSwapped:
-          out_ += ", t" + num(i) + "[tx * " + num(pitch(i)) + " + ty + k]";
+          call += ", t" + n + "[(dc + e) * " + num(pitch(i)) + " + dr]";
           break;
         default:
-          out_ += ", " + pointer(i, type(i)) + "[" + tile_offset(i) + "]";
+          call += ", " + pointer(i, type(i)) + "[" + tile_offset(i, "(c + e)") + "]";
       }
     }
-    out_ += ");\n      }\n    }\n    __syncthreads();\n  }\n}\n";
+    out_ += lanes(call + ")") + writes + "      }\n    }\n    __syncthreads();\n  }\n}\n";
   }
 
   const GroupProgram& g_;

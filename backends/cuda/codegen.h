@@ -73,6 +73,8 @@ inline int immediate_words(RegClass cls) { return cls == RegClass::kC128 ? 2 : 1
 // Small blocks over all of the work, each of which does its share and ends: 4.1 TB/s of an
 // H200's 4.3 where blocks that stay and take more have 3.8.
 inline constexpr int kGroupThreads = 128, kTileThreads = 256;
+// Elements from which tiles are large: more than a cache holds.
+inline constexpr int64_t kLargeTiles = int64_t{1} << 23;
 inline constexpr const char* kGroupEntry = "group";
 
 // Note [Batches]

@@ -146,8 +146,10 @@ template <class T> TS_FN bool isfinite(T x) {
   if constexpr (std::is_floating_point_v<T>) return x - x == T(0);
   else return true;
 }
-TS_FN float abs(float x) { return ::fabsf(x); }
-TS_FN double abs(double x) { return ::fabs(x); }
+// By bits: the instruction becomes an addition of zero, which makes of a NaN another one, or is taken
+// into the next operation, where it does not.
+TS_FN float abs(float x) { return __uint_as_float(__float_as_uint(x) & 0x7fffffffu); }
+TS_FN double abs(double x) { return __longlong_as_double(__double_as_longlong(x) & 0x7fffffffffffffffll); }
 TS_FN int64_t abs(int64_t x) { return x < 0 ? (int64_t)(0ul - (uint64_t)x) : x; }
 TS_FN bool abs(bool x) { return x; }
 template <class T> TS_FN T min(T a, T b) { return a < b ? a : b; }

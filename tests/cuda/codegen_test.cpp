@@ -177,6 +177,57 @@ TEST(CudaCodegen, TransposedInputsGoThroughTiles) {
   expect_compiles(group_text(batched.get(), plan_of(batched)));
 }
 
+TEST(CudaCodegen, TilesAreOfVectorsWhereTheyFit) {
+  struct {
+    DType dtype;
+    int vec, tile;
+  } cases[] = {{DType::kInt8, 8, 64},
+               {DType::kFloat16, 8, 64},
+               {DType::kFloat32, 4, 64},
+               {DType::kFloat64, 2, 32},
+               {DType::kComplex128, 2, 32}};
+  auto copy = [](std::vector<int64_t> sizes, DType t, std::vector<int64_t> strides,
+                 uintptr_t address = 0x1000) {
+    Program p(std::move(sizes));
+    p.store(p.convert(reg_class(t), t, p.input(t, std::move(strides), address)));
+    return p;
+  };
+  for (auto [t, vec, tile] : cases) {
+    Program p = copy({4096, 2048}, t, {1, 4096});
+    GroupPlan plan = plan_of(p);
+    EXPECT_EQ(plan.mode, GroupMode::kTile);
+    EXPECT_EQ(plan.vec, vec);
+    EXPECT_EQ(plan.tile, tile);
+    expect_compiles(group_text(p.get(), plan));
+  }
+  // Rows or memory that vectors do not fit.
+  Program odd = copy({4095, 2048}, DType::kFloat32, {1, 4095});
+  Program gap = copy({4096, 2048}, DType::kFloat32, {1, 4097});
+  Program off = copy({4096, 2048}, DType::kFloat32, {1, 4096}, 0x1004);
+  for (const Program* p : {&odd, &gap, &off}) {
+    EXPECT_EQ(plan_of(*p).vec, 1);
+    EXPECT_EQ(plan_of(*p).tile, 32);
+  }
+  // What caches hold goes through small tiles, where their vectors are enough for all threads.
+  Program small = copy({512, 512}, DType::kFloat32, {1, 512});
+  EXPECT_EQ(plan_of(small).vec, 4);
+  EXPECT_EQ(plan_of(small).tile, 32);
+  Program halves = copy({512, 512}, DType::kFloat16, {1, 512});
+  EXPECT_EQ(plan_of(halves).vec, 8);
+  EXPECT_EQ(plan_of(halves).tile, 64);
+  // Two floats are 33 KB of shared memory; more take smaller tiles.
+  Program two = add_of({4096, 2048}, DType::kFloat32, {1, 4096}, {1, 4096});
+  EXPECT_EQ(plan_of(two).tile, 64);
+  Program three({4096, 2048});
+  Source x = three.input(DType::kFloat32, {1, 4096}), y = three.input(DType::kFloat32, {1, 4096});
+  Source z = three.input(DType::kFloat32, {1, 4096});
+  Source sum = three.body(kAdd, RegClass::kF32, DType::kFloat32, {x, y});
+  three.store(three.body(kAdd, RegClass::kF32, DType::kFloat32, {sum, z}));
+  EXPECT_EQ(plan_of(three).tile, 32);
+  EXPECT_EQ(plan_of(three).vec, 4);
+  expect_compiles(group_text(three.get(), plan_of(three)));
+}
+
 TEST(CudaCodegen, StridedOutputsAndManyDimensions) {
   Program p({3, 4, 5, 6});
   Source x = p.input(DType::kInt32, {7, 100, 1000, 3}), y = p.input(DType::kInt32, {0, 0, 0, 0});

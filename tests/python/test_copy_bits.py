@@ -1,5 +1,7 @@
 """A copy has the bits of what it is a copy of, those of a NaN included, alone or within a group."""
 
+import os
+
 import pytest
 from conftest import KIND
 from deferral import deferred  # noqa: F401
@@ -64,3 +66,22 @@ def test_signs_of_copies(dtype, device):
     x = each_16_bits(device)
     assert torch.equal(x.view(dtype).clone().signbit(), x < 0)
     assert torch.equal(x.view(dtype).clone().clone().signbit(), x < 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("then", ["nothing", "its parts", "a product"])
+def test_absolute_values_lose_a_sign_only(then, dtype, device):
+    if "TESSERA_EMULATOR" in os.environ:
+        pytest.skip("it makes one NaN of every operator's")
+    whole = {torch.float32: torch.int32, torch.float64: torch.int64, torch.bfloat16: torch.int16}
+    x = torch.tensor([1.5, -2.0, 0.0, -0.0, float("inf"), float("-inf"), float("nan")], dtype=dtype)
+    x = torch.cat([x, x.neg()])
+    y = x.to(device).abs()
+    after = {
+        "nothing": lambda: None,
+        "its parts": lambda: torch.frexp(y)[0].sum().item(),
+        "a product": lambda: (y * 2 - x.to(device)).sum().item(),
+    }
+    after[then]()
+    bits = y.view(whole[dtype]).cpu()
+    assert torch.equal(bits, x.view(whole[dtype]) & torch.iinfo(whole[dtype]).max)

@@ -215,7 +215,7 @@ out = right, within
 """
 
 
-def test_captured_work_holds_kernels(compiles):
+def test_captured_work_holds_kernels(compiles, cuda):
     right, within = run(CAPTURED, "graph")
     assert right and not within
 

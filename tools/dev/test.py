@@ -54,6 +54,7 @@ EMULATED_FILES = (
     "test_pointwise.py",
     "test_products.py",
     "test_random.py",
+    "test_transposed.py",
     "test_views.py",
 )
 CHECKS = ("includes", "sizes", "enumerates", "words")

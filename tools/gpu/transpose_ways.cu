@@ -1,5 +1,5 @@
-// A transposed copy of 16384 x 4096 floats by tiles of several forms: what should codegen's tiles
-// be?
+// A transposed copy of 16384 x 4096 floats, or of as many rows and columns as it is given
+// (multiples of 128), by tiles of several forms: what should codegen's tiles be?
 //   nvcc -O3 -std=c++17 -arch=native transpose_ways.cu -o transpose_ways && ./transpose_ways
 // GB/s, each element read once and written once; "wrong" where the result is not the transpose.
 #include <algorithm>
@@ -73,8 +73,13 @@ static void check(cudaError_t e) {
   std::exit(1);
 }
 
-int main() {
-  const int rows = 4096, cols = 16384;
+int main(int argc, char** argv) {
+  const int cols = argc > 2 ? std::atoi(argv[1]) : 16384,
+            rows = argc > 2 ? std::atoi(argv[2]) : 4096;
+  if (rows <= 0 || cols <= 0 || rows % 128 || cols % 128) {
+    std::fprintf(stderr, "rows and columns have to be multiples of 128\n");
+    return 2;
+  }
   const size_t n = size_t(rows) * cols;
   float *in, *out;
   check(cudaMalloc(&in, n * 4));

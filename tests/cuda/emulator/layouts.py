@@ -2,7 +2,7 @@
 """layouts.py CASES [SEED]: random shapes, strides and dtypes on cuda against the CPU.
 
 Reductions, softmax, products, indexing, copies and pointwise groups, through views that are
-permuted, sliced and expanded. Status 1 if a result differs; each is printed.
+permuted, sliced and expanded; of matrices some transposed beside others that are not. Status 1 if a result differs; each is printed.
 """
 
 import math
@@ -149,6 +149,29 @@ def pointwise(case, pick):
     return "pointwise", lambda a, b: torch.where(a > b, a * b + 1, a - b)
 
 
+def beside_transposed(case, pick):
+    """Into dense memory: operands of a matrix's shape in every order, and what is one for many."""
+    dtype = pick.choice(FLOATS + INTEGERS[:-1])
+    batch = [pick.choice([2, 3])] * (pick.random() < 0.3)
+    rows, columns = (pick.choice([16, 24, 32, 33, 64, 65, 100, 128, 200, 264]) for _ in "rc")
+    kinds = ["swapped"] + [pick.choice(["swapped", "dense", "one", "row", "column"]) for _ in "ab"]
+    pick.shuffle(kinds)
+    for kind in kinds:
+        shape = {"dense": [*batch, rows, columns], "swapped": [*batch, columns, rows],
+                 "one": [], "row": [columns], "column": [rows, 1]}[kind]  # fmt: skip
+        base = case.values([*shape[:-1], shape[-1] + 1] if shape else shape, dtype)
+        steps = [lambda t, n=pick.randint(0, 1): t[..., n : t.shape[-1] - 1 + n]] if shape else []
+        if shape and pick.random() < 0.7:
+            base, steps = base[..., :-1].contiguous(), []
+        case.operands.append((base, steps + [lambda t: t.mT] * (kind == "swapped")))
+
+    def run(a, b, c):
+        out = torch.empty([*batch, rows, columns], dtype=dtype, device=a.device)
+        return torch.add(torch.where(b > c, a, b), c, out=out)
+
+    return f"{', '.join(kinds)}", run
+
+
 def differs(got, want):
     got = got.cpu()
     if got.dtype != want.dtype or got.shape != want.shape:
@@ -169,6 +192,7 @@ def main():
     choose, wrong = random.Random(seed), 0
     torch.manual_seed(seed)
     kinds = [reduction, softmax, index_select, index_add, product, copy, pointwise]
+    kinds.append(beside_transposed)
     for number in range(count):
         case = Case(choose)
         name, run = choose.choice(kinds)(case, choose)
