@@ -355,7 +355,7 @@ def emulated(runner: Runner) -> None:
         return add([always, few])
 
     def layouts() -> Counts:
-        program = ROOT / "tests" / "cuda" / "emulator" / "layouts.py"
+        program = ROOT / "tests" / "cuda" / "layouts.py"
         return one([sys.executable, program, 3000], emulated_gpu("1x4GiB,async,shuffle,exact"))
 
     if not word:

@@ -2,9 +2,10 @@
 # Builds and tests on a GPU machine with nothing but what is installed there: no network, no .venv.
 #
 #   tools/gpu/build_and_test.sh [--build] [--pack] [--tests] [--python] [--conformance] [--seeds]
-#                               [--memcheck] [--sanitize TOOL] [--canaries] [--fuzz N] [--bench] [-k WORD]
+#                               [--memcheck] [--sanitize TOOL] [--canaries] [--layouts N] [--fuzz N]
+#                               [--bench] [-k WORD]
 #
-# Without flags: all of it, with 20000 random programs. Logs and the table go to ${OUT:-build/gpu/out}.
+# Without flags: all of it, with 2000 random layouts and 20000 random programs. Logs and the table go to ${OUT:-build/gpu/out}.
 # Environment: TESSERA_PYTHON (python3), TESSERA_JOBS (all cores), FUZZ_SHARDS (8), FUZZ_SEED (1),
 # PART_LIMIT (seconds for each part, 1500), SHARDS (processes of the tests, 8).
 set -uo pipefail
@@ -17,9 +18,9 @@ jobs=${TESSERA_JOBS:-$(nproc)}
 shards=${FUZZ_SHARDS:-8}
 processes=${SHARDS:-8}
 limit=${PART_LIMIT:-1500}
-do_build="" do_pack="" do_tests="" do_python="" do_bench="" do_conformance="" do_seeds="" tools="" do_canaries="" fuzz=0 word=""
+do_build="" do_pack="" do_tests="" do_python="" do_bench="" do_conformance="" do_seeds="" tools="" do_canaries="" layouts=0 fuzz=0 word=""
 
-[[ $# -gt 0 ]] || set -- --build --pack --tests --python --conformance --seeds --memcheck --canaries --fuzz 20000 --bench
+[[ $# -gt 0 ]] || set -- --build --pack --tests --python --conformance --seeds --memcheck --canaries --layouts 2000 --fuzz 20000 --bench
 while [[ $# -gt 0 ]]; do
   case $1 in
     --build) do_build=1 ;;
@@ -32,6 +33,7 @@ while [[ $# -gt 0 ]]; do
     --memcheck) tools+=" memcheck" ;;
     --sanitize) tools+=" ${2:?--sanitize needs memcheck, racecheck, initcheck or synccheck}"; shift ;;
     --canaries) do_canaries=1 ;;
+    --layouts) layouts=${2:?--layouts needs a number of cases}; shift ;;
     --fuzz) fuzz=${2:?--fuzz needs a number of programs}; shift ;;
     -k) word=${2:?-k needs a word}; shift ;;
     *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
@@ -166,6 +168,21 @@ sanitize() {
   row "$kind" "$(counts "$log"), $(grep -cE '^========= (Invalid|Uninitialized|Error: Race|Barrier)' "$log") findings" $((SECONDS - began)) $status
 }
 
+# Random shapes and strides against the CPU.
+random_layouts() {
+  local began=$SECONDS status=0 log=$out/layouts.log pids=() i
+  for ((i = 0; i < processes; i++)); do
+    timeout "$limit" "$python" tests/cuda/layouts.py $((layouts / processes + 1)) \
+      $((${FUZZ_SEED:-1} + i)) >"$log.$i" 2>&1 &
+    pids+=($!)
+  done
+  for i in "${pids[@]}"; do wait "$i" || status=1; done
+  cat "$log".[0-9]* >"$log" && rm -f "$log".[0-9]*
+  [[ $status == 0 ]] || grep -v ' cases, ' "$log" | tail -n 30
+  row layouts "$(awk '/cases, .* differ/ {n += $1; d += $3} END {printf "%d cases, %d differ", n, d}' "$log")" \
+    $((SECONDS - began)) $status
+}
+
 # Groups of two or more are compiled and waited for; single operators, which they are compared with,
 # are interpreted: thousands of kernels less.
 fuzz_all() {
@@ -211,6 +228,7 @@ benchmarks() {
 [[ -z $do_seeds ]] || seeds
 for tool in $tools; do sanitize "$tool"; done
 [[ -z $do_canaries ]] || canaries
+[[ $layouts == 0 ]] || random_layouts
 [[ $fuzz == 0 ]] || fuzz_all
 [[ -z $do_bench ]] || { rm -f "$out/bench.log"; benchmarks; }
 

@@ -334,6 +334,15 @@ def indexing():
 
 
 @station
+def transposes():
+    """Copies through tiles: of vectors, of single elements, and of more than a cache holds."""
+    for dtype in (*FLOATS, DOUBLE, LONG, BOOL, torch.int32, torch.uint8):
+        for shape in ((64, 64), (65, 63), (2, 64, 64), (2, 65, 63), (4096, 2048), (2, 2048, 2048)):
+            x = tensor(*shape, dtype=dtype).mT
+            look(x.contiguous(), x.to(torch.float32, memory_format=torch.contiguous_format))
+
+
+@station
 def joining():
     for dtype in (*FLOATS, LONG, BOOL, DOUBLE):
         for shape in ((64, 10), (64, 64), (8, 3, 16, 16), (8, 32, 28, 28), (1000,), (4, 12, 7, 64),

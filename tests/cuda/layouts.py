@@ -2,7 +2,8 @@
 """layouts.py CASES [SEED]: random shapes, strides and dtypes on cuda against the CPU.
 
 Reductions, softmax, products, indexing, copies and pointwise groups, through views that are
-permuted, sliced and expanded; of matrices some transposed beside others that are not. Status 1 if a result differs; each is printed.
+permuted, sliced and expanded; matrices that are transposed beside others that are not. Status 1 if
+a result differs; each is printed.
 """
 
 import math
@@ -149,9 +150,9 @@ def pointwise(case, pick):
     return "pointwise", lambda a, b: torch.where(a > b, a * b + 1, a - b)
 
 
-def beside_transposed(case, pick):
-    """Into dense memory: operands of a matrix's shape in every order, and what is one for many."""
-    dtype = pick.choice(FLOATS + INTEGERS[:-1])
+def mixture(case, pick, dtype):
+    """Three operands for one matrix or several, one of them transposed, some one for many; where
+    they begin and how far their rows are apart may forbid vectors. Returns the shape and kinds."""
     batch = [pick.choice([2, 3])] * (pick.random() < 0.3)
     rows, columns = (pick.choice([16, 24, 32, 33, 64, 65, 100, 128, 200, 264]) for _ in "rc")
     kinds = ["swapped"] + [pick.choice(["swapped", "dense", "one", "row", "column"]) for _ in "ab"]
@@ -159,17 +160,42 @@ def beside_transposed(case, pick):
     for kind in kinds:
         shape = {"dense": [*batch, rows, columns], "swapped": [*batch, columns, rows],
                  "one": [], "row": [columns], "column": [rows, 1]}[kind]  # fmt: skip
-        base = case.values([*shape[:-1], shape[-1] + 1] if shape else shape, dtype)
-        steps = [lambda t, n=pick.randint(0, 1): t[..., n : t.shape[-1] - 1 + n]] if shape else []
-        if shape and pick.random() < 0.7:
-            base, steps = base[..., :-1].contiguous(), []
+        wider = bool(shape) and pick.random() < 0.3
+        base = case.values([*shape[:-1], shape[-1] + 1] if wider else shape, dtype)
+        steps = [lambda t, n=pick.randint(0, 1): t[..., n : t.shape[-1] - 1 + n]] * wider
         case.operands.append((base, steps + [lambda t: t.mT] * (kind == "swapped")))
+    return [*batch, rows, columns], ", ".join(kinds)
+
+
+def beside_transposed(case, pick):
+    """Into dense memory."""
+    dtype = pick.choice(FLOATS + INTEGERS[:-1])
+    shape, kinds = mixture(case, pick, dtype)
 
     def run(a, b, c):
-        out = torch.empty([*batch, rows, columns], dtype=dtype, device=a.device)
+        out = torch.empty(shape, dtype=dtype, device=a.device)
         return torch.add(torch.where(b > c, a, b), c, out=out)
 
-    return f"{', '.join(kinds)}", run
+    return kinds, run
+
+
+def company(case, pick):
+    """What is before a reduction and after it."""
+    shape, kinds = mixture(case, pick, pick.choice(FLOATS))
+    dim, name = pick.randrange(len(shape)), pick.choice(["sum", "mean", "amax", "var", "softmax",
+                                                         "log_softmax", "layer_norm"])  # fmt: skip
+    after = pick.random() < 0.7
+
+    def run(a, b, c):
+        x = (torch.where(b > c, a, b) + c) * 0.5
+        if name == "layer_norm":
+            y = torch.nn.functional.layer_norm(x, x.shape[-1:])
+        else:
+            keep = {} if name.endswith("softmax") else {"keepdim": True}
+            y = getattr(torch, name)(x, dim, **keep)
+        return (y - a).sigmoid() * b if after else y
+
+    return f"{name} over {dim} of {kinds}", run
 
 
 def differs(got, want):
@@ -192,7 +218,7 @@ def main():
     choose, wrong = random.Random(seed), 0
     torch.manual_seed(seed)
     kinds = [reduction, softmax, index_select, index_add, product, copy, pointwise]
-    kinds.append(beside_transposed)
+    kinds += [beside_transposed, company]
     for number in range(count):
         case = Case(choose)
         name, run = choose.choice(kinds)(case, choose)
