@@ -1,6 +1,8 @@
 // The parts of several processes that need only one: digests, stores, the loops of reductions.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <atomic>
 #include <cstdint>
 #include <thread>
 
@@ -85,6 +87,40 @@ TEST(Distributed, FatesAreToldApart) {
   // One who joins later hears of them, too.
   Monitor late(options(3), soon);
   EXPECT_TRUE(late.await_death(std::chrono::seconds(20)));
+}
+
+// Else one who holds the store and ends would be taken for dead. The test is a server that takes
+// its time to answer.
+TEST(Distributed, WhoLeavesWaitsUntilTheServerKnows) {
+  uint16_t port = 0;
+  Socket listener = listen_at("127.0.0.1", 0, port);
+  const Deadline soon = Clock::now() + std::chrono::seconds(20);
+  std::atomic<bool> gone{false};
+  std::thread rank([&] {
+    Monitor::Options o{.host = "127.0.0.1", .port = port, .secret = "s"};
+    o.status = [] { return std::string(); };
+    o.news = [](int, const Fate&) {};
+    Monitor m(std::move(o), soon);
+    m.leave("group=7;");
+    gone = true;
+  });
+  Socket s(::accept(listener.fd(), nullptr, nullptr));
+  auto write = [&](const std::string& bytes) {
+    EXPECT_EQ(::send(s.fd(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  };
+  const std::string nonce(32, 'n');
+  write("tessera1" + nonce);
+  const std::string theirs = s.receive_message(soon).substr(0, 32);
+  Digest proof = hmac_sha256("s", "server" + theirs + nonce);
+  write("ok" + std::string(proof.begin(), proof.end()));
+  EXPECT_EQ(s.receive_message(soon)[0], 'J');
+  s.send_message("k", soon);
+  EXPECT_EQ(s.receive_message(soon)[0], 'L');
+  std::this_thread::sleep_for(Milliseconds(200));
+  EXPECT_FALSE(gone);
+  s.send_message("k", soon);
+  rank.join();
+  EXPECT_LT(Clock::now(), soon);
 }
 
 TEST(Distributed, ReductionsOfEveryKind) {

@@ -42,6 +42,11 @@ void Monitor::leave(const std::string& where) {
   std::string m = "L";
   put(m, where);
   send(m);
+  {
+    // The server may end with this process: it has to have told the others before.
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, soon(), [&] { return told_; });
+  }
   socket_.shut();
   thread_.join();
 }
@@ -86,6 +91,10 @@ void Monitor::listen() {
         std::lock_guard lock(mutex_);
         if (call == call_) answers_[rank] = in.text();
         changed_.notify_all();
+      } else if (message[0] == 'k') {  // our farewell was heard
+        std::lock_guard lock(mutex_);
+        told_ = true;
+        changed_.notify_all();
       }
     }
   } catch (const std::exception&) {
@@ -93,7 +102,9 @@ void Monitor::listen() {
     {
       std::lock_guard lock(mutex_);
       leaving = leaving_ || fates_.count(options_.server_rank);
+      told_ = true;  // or there is nobody to tell
     }
+    changed_.notify_all();
     if (!leaving)
       set_fate(options_.server_rank,
                {true, cat("it held the store at ", options_.host, ":", int{options_.port})});

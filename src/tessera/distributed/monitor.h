@@ -38,7 +38,8 @@ class Monitor {
   bool await_death(Milliseconds patience) const;
   // What the others answer within `patience`.
   std::map<int, std::string> roll_call(Milliseconds patience);
-  // Tells the others how far this rank got, and hears no more.
+  // Tells the others how far this rank got, and hears no more; the server has told them when it
+  // returns.
   void leave(const std::string& where);
 
  private:
@@ -55,6 +56,7 @@ class Monitor {
   std::map<int, std::string> answers_;
   int64_t call_ = 0;
   bool leaving_ = false;
+  bool told_ = false;  // the server knows that we leave, or is gone
   std::thread thread_;
 };
 
