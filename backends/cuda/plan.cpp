@@ -154,9 +154,8 @@ bool plan_group(const GroupProgram& g, GroupPlan* plan) {
         widest = std::max(widest, itemsize(g.inputs[i].dtype));
         bytes += itemsize(g.inputs[i].dtype);
       }
-    // A transposed copy of floats, H200, TB/s: single elements 1.8 (4 MiB), 3.9 (16), 3.7 (256);
-    // vectors by 32 x 32 1.9, 4.7, 3.8; by 64 x 64 1.9, 4.4, 4.0. The larger are 33 KB of shared
-    // memory at most, so that several blocks have room.
+    // Small tiles where caches hold the operands, large ones where they do not (decision 52): 33 KB
+    // of shared memory at most, so that several blocks have room.
     const bool vectors = fits_tile_vectors(g, *plan, vec);
     const bool room = vectors && widest <= 4 && bytes <= 8;
     const bool large = room && (vec == 8 || g.numel >= kLargeTiles);

@@ -154,8 +154,8 @@ TS_FN int64_t abs(int64_t x) { return x < 0 ? (int64_t)(0ul - (uint64_t)x) : x; 
 TS_FN bool abs(bool x) { return x; }
 template <class T> TS_FN T min(T a, T b) { return a < b ? a : b; }
 template <class T> TS_FN T max(T a, T b) { return a > b ? a : b; }
-template <class T> TS_FN T min_nan(T a, T b) { return (a < b) | (a != a) ? a : b; }
-template <class T> TS_FN T max_nan(T a, T b) { return (a > b) | (a != a) ? a : b; }
+template <class T> TS_FN T min_nan(T a, T b) { return select((a < b) | (a != a), a, b); }
+template <class T> TS_FN T max_nan(T a, T b) { return select((a > b) | (a != a), a, b); }
 #define TS_ROUNDING(name) \
   TS_FN float name(float x) { return ::name##f(x); } \
   TS_FN double name(double x) { return ::name(x); } \

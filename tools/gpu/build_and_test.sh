@@ -5,7 +5,8 @@
 #                               [--memcheck] [--sanitize TOOL] [--canaries] [--layouts N] [--fuzz N]
 #                               [--bench] [-k WORD]
 #
-# Without flags: all of it, with 2000 random layouts and 20000 random programs. Logs and the table go to ${OUT:-build/gpu/out}.
+# Without flags: all of it, with 2000 random layouts and 20000 random programs. Logs and the table go
+# to ${OUT:-build/gpu/out}.
 # Environment: TESSERA_PYTHON (python3), TESSERA_JOBS (all cores), FUZZ_SHARDS (8), FUZZ_SEED (1),
 # PART_LIMIT (seconds for each part, 1500), SHARDS (processes of the tests, 8).
 set -uo pipefail

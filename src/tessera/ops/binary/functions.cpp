@@ -134,7 +134,7 @@ TS_BODY(
       return high + log1p(exp(low - high));
     } else {
       // A NaN goes through as it is: the sum of two would be either, as the compiler likes.
-      T high = select((a > b) | (a != a), a, b);
+      T high = max_nan(a, b);
       T apart = a == b ? T(0) : a - b;  // of equal infinities too
       T sum = high + log1p(exp(negate(abs(apart))));
       return select(high != high, high, sum);
@@ -156,7 +156,7 @@ TS_OP({
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(3, 4), T(4)"}},
 });
 
-TS_BODY(logaddexp2, "tt", 't', 0, (TS_FLOATS), T high = select((a > b) | (a != a), a, b);
+TS_BODY(logaddexp2, "tt", 't', 0, (TS_FLOATS), T high = max_nan(a, b);
         T apart = a == b ? T(0) : a - b;
         T sum = high + log1p(exp2(negate(abs(apart)))) * T(1.44269504088896340736);
         return select(high != high, high, sum);)

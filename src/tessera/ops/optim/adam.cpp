@@ -51,7 +51,7 @@ TensorBase first_of(std::span<const TensorBase> params) {
 
 }  // namespace
 
-TS_BODY(optim_larger, "tt", 't', 0, (TS_FLOATS), return select((a > b) | (a != a), a, b);)
+TS_BODY(optim_larger, "tt", 't', 0, (TS_FLOATS), return max_nan(a, b);)
 TS_OP({
     .schema = "_optim_larger(Tensor self, Tensor other) -> Tensor",
     .kind = Kind::kPointwise,
