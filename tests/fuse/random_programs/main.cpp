@@ -4,6 +4,7 @@
 // only if some group of two or more operators really ran. What differs is shrunk and printed. With
 // --mode off both runs are alike: what differs then is not deferral's.
 // fuse_random --show SEED --device D: one program, printed statement by statement as it runs.
+// fuse_random --print N [--seed S] --device D: N programs as Python, for beside_pytorch.py.
 // fuse_random --positions --device D: does an operator's result depend on where an element lies?
 #include <execinfo.h>
 #include <sys/mman.h>
@@ -37,6 +38,7 @@ struct Options {
   bool show = false;
   bool coverage = false;
   bool positions = false;
+  bool print = false;
   Likeness at_least = Likeness::kDifferent;  // what counts as a disagreement
 };
 
@@ -202,9 +204,10 @@ bool parse(int argc, char** argv, Options& o) {
     }
     if (i + 1 == argc) return false;
     const char* value = argv[++i];
-    if (name == "--programs")
+    if (name == "--programs" || name == "--print") {
       o.programs = std::atoll(value);
-    else if (name == "--seed")
+      o.print |= name == "--print";
+    } else if (name == "--seed")
       o.seed = std::strtoull(value, nullptr, 10);
     else if (name == "--limit")
       o.limit = static_cast<unsigned>(std::atoi(value));
@@ -254,6 +257,16 @@ int main(int argc, char** argv) {
     bool same = compare(off, on) == Likeness::kSame;
     std::printf("%s", same ? "the same\n" : describe_difference(p, off, on).c_str());
     return same ? 0 : 1;
+  }
+  if (o.print) {
+    const std::vector<Device> devices = devices_named(o.device);
+    for (int64_t i = 0; i < o.programs; ++i) {
+      Outcome off;
+      const Program p = make_program(o.seed + static_cast<uint64_t>(i), devices, off);
+      std::printf("# program %llu\n%s", static_cast<unsigned long long>(p.seed),
+                  to_text(p, true).c_str());
+    }
+    return 0;
   }
   if (o.positions) {
     int found = check_positions(devices_named(o.device)[0]);

@@ -43,10 +43,10 @@ std::string text(const Dims& d) {
 }
 
 // The bits are what counts: numbers as text would lose those of a NaN.
-std::string data_text(const Statement& s) {
+std::string data_text(const Statement& s, bool whole) {
   std::vector<char> bytes = data_bytes(s);
   std::string values;
-  if (bytes.size() > 1024) {
+  if (!whole && bytes.size() > 1024) {
     values = tessera::cat("bytes of seed ", s.seed);
   } else {
     values = "bytes.fromhex('";
@@ -63,6 +63,12 @@ std::string data_text(const Statement& s) {
   if (s.device.is_cuda()) out += tessera::cat(".to('", s.device, "')");
   if (s.requires_grad) out += ".requires_grad_()";
   return out;
+}
+
+std::string format_text(int64_t format) {
+  return static_cast<MemoryFormat>(format) == MemoryFormat::kChannelsLast
+             ? "torch.channels_last"
+             : "torch.contiguous_format";
 }
 
 std::string argument_text(const Arg& a) {
@@ -90,10 +96,15 @@ std::string argument_text(const Arg& a) {
 }
 
 std::string call_text(const Statement& s) {
+  if (std::string_view(s.op->name) == "_to_device")  // what a program would say
+    return tessera::cat(name(s.results[0]), " = ", argument_text(s.args[0]), ".to(",
+                        argument_text(s.args[1]), ")");
   std::string out, path = s.op->paths.empty() ? s.op->name : s.op->paths[0];
   for (int var : s.results)
     if (var >= 0) out += tessera::cat(out.empty() ? "" : ", ", name(var));
   if (!out.empty()) out += " = ";
+  const bool several = s.op->result_type == ResultType::kTensors;  // how many is not known here
+  if (several) out += "four(";
   bool method = s.form == Form::kInplace || !(s.op->record->forms & kFunction);
   size_t self = method && s.op->self_index >= 0 ? static_cast<size_t>(s.op->self_index) : 99;
   if (self < s.args.size())
@@ -108,20 +119,21 @@ std::string call_text(const Statement& s) {
     const ArgSpec& spec = s.op->args[i];
     out += first ? "" : ", ";
     if (spec.keyword_only || i > 1) out += spec.name + "=";
-    out += argument_text(s.args[i]);
+    out += spec.type == ArgSpec::Type::kMemoryFormat ? format_text(s.args[i].scalar.i)
+                                                     : argument_text(s.args[i]);
     first = false;
   }
   if (s.form == Form::kOut) out += tessera::cat(", out=", name(s.var));
-  return out + ")";
+  return out + (several ? "))" : ")");
 }
 
-std::string statement_text(const Statement& s) {
+std::string statement_text(const Statement& s, bool whole = false) {
   switch (s.what) {
     case Do::kCall:
       return call_text(s);
     case Do::kData:
     case Do::kForeign:
-      return tessera::cat(name(s.results[0]), " = ", data_text(s));
+      return tessera::cat(name(s.results[0]), " = ", data_text(s, whole));
     case Do::kPoke:
       return tessera::cat("poke(", name(s.var), ")  # byte ", s.count);
     case Do::kDelete:
@@ -146,13 +158,13 @@ std::string statement_text(const Statement& s) {
 
 }  // namespace
 
-std::string to_text(const Statement& s) {
-  return tessera::cat(s.no_grad ? "with torch.no_grad(): " : "", statement_text(s), "\n");
+std::string to_text(const Statement& s, bool whole) {
+  return tessera::cat(s.no_grad ? "with torch.no_grad(): " : "", statement_text(s, whole), "\n");
 }
 
-std::string to_text(const Program& p) {
+std::string to_text(const Program& p, bool whole) {
   std::string out = tessera::cat("torch.manual_seed(", p.seed, ")\n");
-  for (const Statement& s : p.statements) out += to_text(s);
+  for (const Statement& s : p.statements) out += to_text(s, whole);
   return out;
 }
 

@@ -140,9 +140,9 @@ Outcome run_program(const Program& p, tessera::fuse::Mode mode);
 Program make_program(uint64_t seed, const std::vector<Device>& devices, Outcome& unfused);
 // Fewest statements that still give different outcomes.
 Program shrink(Program p, tessera::fuse::Mode mode, Likeness at_least);
-// As Python.
-std::string to_text(const Program& p);
-std::string to_text(const Statement& s);
+// As Python. Long data are named by their seed, unless they are wanted whole.
+std::string to_text(const Program& p, bool whole = false);
+std::string to_text(const Statement& s, bool whole = false);
 // Statements are printed before they run: for programs that crash.
 extern bool tracing;
 std::string describe_difference(const Program& p, const Outcome& off, const Outcome& on);

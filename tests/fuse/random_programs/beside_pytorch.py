@@ -1,0 +1,387 @@
+#!/usr/bin/env python3
+"""beside_pytorch.py PROGRAM_MAKER [--programs N] [--seed S] [--device cpu|cuda] [--examples N]
+
+Random programs on PyTorch and on Tessera, in one process, statement by statement: what is made or
+written must agree within the rounding of one operator, and where one of them raises, so must the
+other. After each statement Tessera's tensors are given PyTorch's numbers, in their memory, so that
+what is seen is what that statement did. That deferral changes nothing is shown by PROGRAM_MAKER
+itself (bin/fuse_random), bit for bit.
+
+Status 1 if anything disagrees; the kinds of disagreement are counted, with an example of each.
+"""
+
+import argparse
+import os
+import pickle
+import re
+import subprocess
+import sys
+import warnings
+
+import numpy
+import tessera
+import torch
+
+# Of one operator: relative, and how much of the largest operand where sums are made.
+ROUNDING = {"float64": 1e-8, "float32": 3e-5, "float16": 4e-3, "bfloat16": 3e-2}
+ROUNDING |= {"complex128": ROUNDING["float64"], "complex64": ROUNDING["float32"]}
+SMALLEST = {"float64": 1e-300, "float32": 1e-36, "float16": 1e-6, "bfloat16": 1e-36}
+SMALLEST |= {"complex128": 1e-300, "complex64": 1e-36}
+
+OPS = {path: op for op in tessera._C.all_ops() for path in (op["name"], *op["paths"])}
+CALL = re.compile(r"(?:= |: |^|four\()(?:torch\.(?P<path>[\w.]+)|t\d+\.(?P<method>\w+))\(")
+
+
+def dtype_name(t):
+    return str(t.dtype).removeprefix("torch.").removeprefix("tessera.")
+
+
+def elements(t):
+    """In their order, in numpy; it has no bfloat16, so of those the bits."""
+    flat = t.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    if dtype_name(t) == "bfloat16":
+        flat = flat.view(torch.int16 if isinstance(t, torch.Tensor) else tessera.int16)
+    return flat.numpy().copy()
+
+
+def numbers(t):
+    found = elements(t)
+    if dtype_name(t) == "bfloat16":
+        return (found.astype(numpy.uint32) << 16).view(numpy.float32)
+    return found
+
+
+def parts(values):
+    """Complex numbers as pairs: a NaN in one part says nothing of the other."""
+    return values.view(values.real.dtype) if numpy.iscomplexobj(values) else values
+
+
+def can_be_asked(t):
+    """One of several views, after a write to another of them, raises at every question."""
+    try:
+        return t.is_leaf in (True, False)
+    except RuntimeError:
+        return False
+
+
+class Side:
+    """One of the two, with its variables."""
+
+    def __init__(self, module, device):
+        self.module, self.device = module, device
+        nothing = lambda *a: None
+        self.names = dict(torch=module, data=self.data, foreign_data=self.data, four=self.four)
+        self.names |= dict(poke=nothing, switch_stream=nothing, synchronize=nothing)
+
+    def data(self, raw, dtype, shape):
+        if not raw:
+            return self.module.empty(shape, dtype=dtype)
+        return self.module.frombuffer(bytearray(raw), dtype=dtype).reshape(shape).clone()
+
+    def four(self, made):
+        return (list(made) + [None] * 4)[:4]
+
+    def run(self, statement):
+        """What it raises."""
+        try:
+            exec(statement, self.names)
+        except Exception as error:
+            return error
+
+    def tensors(self):
+        kind = self.module.Tensor
+        found = {n: v for n, v in self.names.items() if n[0] == "t" and isinstance(v, kind)}
+        for name in [n for n, v in found.items() if not can_be_asked(v)]:
+            del found[name], self.names[name]
+        return found
+
+
+class Judge:
+    def __init__(self, examples):
+        self.counts, self.examples, self.most = {}, {}, examples
+        self.program = 0
+
+    def found(self, op, kind, text):
+        text = f"in program {self.program}\n{text}"
+        key = (op, kind)
+        self.counts[key] = self.counts.get(key, 0) + 1
+        if len(self.examples.setdefault(key, [])) < self.most:
+            self.examples[key].append(text)
+
+    def add(self, other):
+        for key, count in other.counts.items():
+            self.counts[key] = self.counts.get(key, 0) + count
+            kept = self.examples.setdefault(key, [])
+            kept += other.examples[key][: self.most - len(kept)]
+
+    def report(self):
+        for key, count in sorted(self.counts.items(), key=lambda item: -item[1]):
+            print(f"{count:6d}  {key[0]}: {key[1]}")
+            for text in self.examples[key]:
+                print("        " + text.replace("\n", "\n        "))
+
+
+def strides(t):
+    """Where they say something."""
+    return [s for n, s in zip(t.shape, t.stride()) if n > 1] if t.numel() else []
+
+
+def difference(name, theirs, ours, allowance, read):
+    """What of two tensors is not the same, or None."""
+    if dtype_name(theirs) != dtype_name(ours):
+        return "dtype", f"{name}: {theirs.dtype} and {ours.dtype}"
+    if tuple(theirs.shape) != tuple(ours.shape):
+        return "shape", f"{name}: {tuple(theirs.shape)} and {tuple(ours.shape)}"
+    if strides(theirs) != strides(ours):
+        return "strides", f"{name}: of {tuple(ours.shape)} {theirs.stride()} and {ours.stride()}"
+    if theirs.requires_grad != ours.requires_grad and not theirs._is_view():
+        return "requires_grad", f"{name}: {theirs.requires_grad} and {ours.requires_grad}"
+    a, b = parts(numbers(theirs)), parts(numbers(ours))
+    if a.dtype.kind not in "fc":
+        wrong = a != b
+    else:
+        kind = dtype_name(theirs)
+        with numpy.errstate(all="ignore"):
+            x, y = a.astype(numpy.float64), b.astype(numpy.float64)
+            rounding = max(ROUNDING[kind], allowance[1])
+            near = abs(x - y) <= SMALLEST[kind] + rounding * (abs(x) + allowance[0])
+        wrong = ~(near | (x == y) | (numpy.isnan(x) & numpy.isnan(y)))
+    if wrong.any():
+        i = int(numpy.flatnonzero(wrong)[0])
+        where = f"{name}, {dtype_name(theirs)} {tuple(theirs.shape)}"
+        text = f"{where}: {wrong.sum()} of {a.size}, [{i}] {a[i]!r} and {b[i]!r}"
+        return "values", operands_near(read, i * theirs.numel() // a.size, theirs.shape) + text
+    return None
+
+
+def operands(statement, names):
+    """Copies of the tensors that a statement reads."""
+    found = dict.fromkeys(re.findall(r"\bt\d+\b", statement.split(" = ", 1)[-1]))
+    return {n: names[n].detach().clone() for n in found if isinstance(names.get(n), torch.Tensor)}
+
+
+def operands_near(read, at, shape):
+    try:
+        return operands_text(read, at, shape)
+    except RuntimeError:
+        return operands_text(read)
+
+
+def operands_text(read, at=None, shape=None):
+    """Whole, or what lies at an element of a result to whose shape they are broadcast."""
+    text = ""
+    for name, t in read.items():
+        text += f"{name}: {dtype_name(t)} {tuple(t.shape)} {t.stride()}"
+        if at is not None and torch.broadcast_shapes(t.shape, shape) == shape:
+            text += f" there {t.expand(shape).reshape(-1)[at].item()!r}"
+        elif t.numel() <= 24:
+            text += f" = {t.tolist()}"
+        text += "\n"
+    return text
+
+
+def precision(statement, names):
+    """The largest of its operands' finite numbers: sums in another order differ by a fraction of
+    it; and the rounding of the operand that has the fewest digits."""
+    most = rounding = 0.0
+    for name in dict.fromkeys(re.findall(r"\bt\d+\b", statement)):
+        t = names.get(name)
+        if not isinstance(t, torch.Tensor) or t.dtype == torch.bool or not t.numel():
+            continue
+        values = abs(parts(numbers(t)).astype(numpy.float64))
+        values = values[numpy.isfinite(values)]
+        most = max(most, float(values.max()) if values.size else 0.0)
+        # A float is what an integer becomes.
+        rounding = max(rounding, ROUNDING.get(dtype_name(t), ROUNDING["float32"]))
+    return most, rounding
+
+
+class Run:
+    """One program on both."""
+
+    def __init__(self, judge, device):
+        self.judge, self.over = judge, False
+        self.theirs, self.ours = Side(torch, device), Side(tessera, device)
+
+    def statement(self, text):
+        match = CALL.search(text)
+        op = (match.group("path") or match.group("method")) if match else text.split("(")[0]
+        record = OPS.get(op) or OPS.get(op.rstrip("_")) or {}
+        if "torch._C." in text or op.startswith("_"):
+            return self.ours_alone(text)
+        written = re.search(r"out=(t\d+)", text)
+        if written and len(re.findall(rf"\b{written.group(1)}\b", text)) > 1:
+            return  # a result over its own operand: PyTorch does not say what comes out
+        sums = record.get("kind", "") != "pointwise"
+        largest, rounding = precision(text, self.theirs.names)
+        allowance = (largest if sums else 0.0), rounding
+        before = operands(text, self.theirs.names)
+        errors = self.theirs.run(text), self.ours.run(text)
+        if any(isinstance(e, NameError) for e in errors):
+            return
+        if any(errors):
+            self.compare_errors(op, text, before, *errors)
+            return
+        self.compare(op, text, before, allowance, record.get("random"))
+
+    def compare_errors(self, op, text, before, theirs, ours):
+        if theirs and ours:
+            # PyTorch has then resized a result, or written half of it; Tessera leaves it alone.
+            self.over = self.drop_unlike()
+            return self.give(self.theirs, self.ours)
+        self.over = True  # what follows is another program on each of them
+        if theirs and ("not implemented for" in str(theirs) or "not supported for" in str(theirs)):
+            return
+        kind = "Tessera alone raises" if ours else "PyTorch alone raises"
+        error = ours or theirs
+        self.judge.found(op, kind, f"{operands_text(before)}{text}\n{type(error).__name__}: {str(error)[:300]}")
+
+    def ours_alone(self, text):
+        """An operator that PyTorch has not: what it makes is given to PyTorch."""
+        before = set(self.ours.names)
+        if self.ours.run(text) is not None:
+            return
+        for name in set(self.ours.names) - before:
+            t = self.ours.names[name]
+            if not isinstance(t, tessera.Tensor):
+                continue
+            t = self.ours.names[name] = t.detach().clone().contiguous()
+            raw = elements(t).tobytes()
+            kind = getattr(torch, dtype_name(t))
+            self.theirs.names[name] = self.theirs.data(raw, kind, tuple(t.shape)).to(str(t.device))
+        self.give(self.ours, self.theirs)
+
+    def forget_all_but_common(self):
+        """What one of them alone has made or deleted is nobody's."""
+        for one, other in ((self.theirs, self.ours), (self.ours, self.theirs)):
+            for name in one.tensors().keys() - other.tensors().keys():
+                del one.names[name]
+
+    def give(self, source, target):
+        """Every tensor of `target` gets the numbers of `source`, without a trace in its history."""
+        given = target.tensors()
+        for name, t in source.tensors().items():
+            to = given.get(name)
+            if to is None or dtype_name(to) != dtype_name(t) or to.shape != t.shape:
+                continue
+            raw = elements(t).tobytes()
+            if isinstance(to, tessera.Tensor) and str(to.device) == "cpu":
+                if not raw:
+                    continue
+                m, k = {1: (tessera.uint8, "u1"), 2: (tessera.int16, "i2"), 4: (tessera.int32, "i4"), 8: (tessera.int64, "i8"), 16: (tessera.complex128, "c16")}[to.element_size()]
+                w = to.detach()
+                w = (w if w.dtype == m else w.view(m)).numpy()
+                w[...] = numpy.frombuffer(raw, k).reshape(w.shape)
+                continue
+            to.data.copy_(target.data(raw, to.dtype, tuple(to.shape)))
+
+    def compare(self, op, text, before, allowance, random):
+        self.theirs.tensors()
+        ours = self.ours.tensors()
+        unlike = False
+        for name, t in self.theirs.tensors().items():
+            if name not in ours:
+                self.judge.found(op, "no tensor", f"{operands_text(before)}{text}\n{name} = {ours.get(name)!r}")
+                continue
+            pairs = [(name, t, ours[name])]
+            if t.is_leaf and (t.grad is not None or ours[name].grad is not None):
+                pairs.append((name + ".grad", t.grad, ours[name].grad))
+            for label, x, y in pairs:
+                if x is None or y is None:
+                    self.judge.found(op, "gradient missing", f"{operands_text(before)}{text}\n{label}: {x} and {y}")
+                    continue
+                found = difference(label, x, y, allowance, before)
+                if found and not (random and found[0] == "values"):
+                    self.judge.found(op, found[0], f"{text}\n{found[1]}")
+                unlike |= bool(found)
+        self.forget_all_but_common()
+        if unlike:
+            self.drop_unlike()
+        self.give(self.theirs, self.ours)
+
+    def drop_unlike(self):
+        """Later statements cannot be compared where dtype or geometry differ."""
+        ours, before = self.ours.tensors(), len(self.ours.names)
+        for name, t in self.theirs.tensors().items():
+            o = ours[name]
+            same = (dtype_name(t), tuple(t.shape), strides(t), t.requires_grad)
+            if same != (dtype_name(o), tuple(o.shape), strides(o), o.requires_grad):
+                del self.theirs.names[name], self.ours.names[name]
+        return len(self.ours.names) < before
+
+
+def programs(maker, count, seed, device):
+    made = subprocess.run(
+        [maker, "--print", str(count), "--seed", str(seed), "--device", device],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+    for part in made.split("# program ")[1:]:
+        number, *lines = part.splitlines()
+        yield int(number), [line for line in lines if not line.startswith("#")]
+
+
+def run_programs(part, o):
+    judge, statements = Judge(o.examples), 0
+    for number, lines in part:
+        run, judge.program = Run(judge, o.device), number
+        for line in lines:
+            try:
+                run.statement(line)
+            except Exception as error:
+                judge.found("this script", type(error).__name__, f"{line[:300]}\n{error}")
+                break
+            statements += 1
+            if run.over:
+                break
+    return statements, judge
+
+
+def in_a_process(function, *arguments):
+    """What it returns, or None where its process ended: PyTorch crashes in some programs."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with os.fdopen(writing, "wb") as out:
+            pickle.dump(function(*arguments), out)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as told:
+        text = told.read()
+    _, status = os.waitpid(child, 0)
+    return pickle.loads(text) if status == 0 else None
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[2])
+    options.add_argument("maker")
+    options.add_argument("--programs", type=int, default=200)
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--device", default="cpu")
+    options.add_argument("--examples", type=int, default=1)
+    options.add_argument("--together", type=int, default=20, help="programs in one process")
+    o = options.parse_args()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    tessera.set_num_threads(1)
+    judge, ran, statements, crashed = Judge(o.examples), 0, 0, 0
+    made = list(programs(o.maker, o.programs, o.seed, o.device))
+    for start in range(0, len(made), o.together):
+        part = made[start : start + o.together]
+        told = in_a_process(run_programs, part, o)
+        if told is None:
+            crashed += 1
+            print(f"a process ended: programs {part[0][0]} to {part[-1][0]}", flush=True)
+            continue
+        ran += len(part)
+        statements += told[0]
+        judge.add(told[1])
+    judge.report()
+    total = sum(judge.counts.values())
+    print(f"{ran} programs, {statements} statements beside PyTorch {torch.__version__}, {total} disagreements")
+    return 1 if total else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
