@@ -46,7 +46,7 @@ TS_GET(is_meta, boolean(t.device().is_meta()))
 TS_GET(false, boolean(false))
 TS_GET(itemsize, PyLong_FromSize_t(itemsize(t.dtype())))
 TS_GET(nbytes, PyLong_FromSize_t(t.nbytes()))
-TS_GET(version, PyLong_FromUnsignedLong(t.storage().version.load(std::memory_order_relaxed)))
+TS_GET(version, PyLong_FromUnsignedLong(version_of(t)))
 TS_GET(output_nr, [&] {
   autograd::Meta* m = autograd::try_meta(t);
   return PyLong_FromUnsignedLong(m ? m->grad_fn.output : 0);
@@ -61,7 +61,7 @@ TS_GET(grad, [&] {
 }())
 TS_GET(grad_fn, wrap_node(autograd::grad_fn(t)))
 
-TS_GET(data, [&]() -> PyObject* { return wrap(detached(t)); }())
+TS_GET(data, [&]() -> PyObject* { return wrap(counted_apart(detached(t))); }())
 
 // Properties that are operators of one tensor.
 TensorBase reversed(const TensorBase& t) {

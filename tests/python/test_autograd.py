@@ -241,3 +241,55 @@ def test_writes_into_what_has_no_gradient(dtype):
     item[0] = x
     assert copied.requires_grad == item.requires_grad == dtype.is_floating_point
     assert copied.tolist() == [x.item() if dtype.is_floating_point else 1] * 2
+
+
+def test_nodes_that_save_nothing_can_be_gone_through_again():
+    x = torch.ones(3, requires_grad=True)
+    y = (x + 2 - x.view(3, 1)).sum()
+    y.backward()
+    y.backward()
+    assert x.grad.tolist() == [0.0, 0.0, 0.0]
+    for needs in (x * 2, x / 2, x.exp(), x.relu()):
+        z = needs.sum()
+        z.backward()
+        with pytest.raises(RuntimeError, match="second time"):
+            z.backward()
+
+
+def test_a_complex_result_needs_a_gradient_given():
+    z = torch.ones(3, dtype=torch.complex64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="only for real scalar outputs but got torch.complex64"):
+        z.sum().backward()
+    z.sum().backward(torch.tensor(1 + 0j))
+    assert z.grad.tolist() == [1, 1, 1]
+
+
+def test_writes_through_data_are_counted_apart():
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    z = (y * y).sum()
+    data = y.data
+    data.mul_(3)
+    data[1:].add_(1)
+    assert (y._version, data._version, y.data._version) == (0, 2, 0)
+    z.backward()  # with the numbers that are there now, as PyTorch
+    assert x.grad.tolist() == [24.0, 28.0, 28.0]
+    y.detach().mul_(2)
+    assert (y._version, data._version) == (1, 2)
+
+
+def test_writes_through_data_are_seen_by_what_it_takes_part_in():
+    w = torch.ones(3).data.requires_grad_()
+    loss = (w * w).sum()
+    w.detach().mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_weights_written_through_data_are_lowered_again():
+    layer = torch.nn.Linear(2, 2, bias=False)
+    x = torch.ones(1, 2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        layer(x)
+        layer.weight.data.fill_(3.0)
+        assert layer(x).tolist() == [[6.0, 6.0]]

@@ -168,3 +168,34 @@ def test_a_count_of_differences_that_are_no_numbers_is_none():
     assert is_nan(torch.cdist(a, b, p=0)[0]) and is_nan(torch.cdist(a, b, p=0)[1, 1])
     assert torch.cdist(a, b, p=0)[1, 0].item() == 1
     assert is_nan(F.pdist(a, p=0))
+
+
+def test_a_weight_of_one_element_counts_as_a_number(device):
+    zero, one = torch.zeros(2, device=device), torch.ones(2, device=device)
+    half = torch.tensor(0.5, dtype=torch.float64, device=device)
+    assert torch.lerp(zero, one, half).dtype == torch.float32
+    assert zero.clone().lerp_(one, half).tolist() == [0.5, 0.5]
+    assert torch.lerp(zero[0], one[0], half).dtype == torch.float64
+    assert torch.lerp(zero, one, torch.tensor(1, device=device)).tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="expected dtype float32 for `weight`"):
+        torch.lerp(zero, one, half.reshape(1))
+
+
+def test_normal_numbers_have_the_dtype_of_their_mean(device):
+    mean, std = torch.zeros(3, device=device), torch.ones(3, dtype=torch.float64, device=device)
+    assert torch.normal(mean, std).dtype == torch.float32
+    assert torch.normal(std, mean).dtype == torch.float64
+    assert torch.normal(mean, std[0]).dtype == torch.float32
+
+
+def test_medians_of_nothing(device):
+    none = torch.empty(0, device=device)
+    assert is_nan(none.median()) and is_nan(none.nanmedian())
+    for dtype, least in (
+        (torch.int8, 0),
+        (torch.int16, 0),
+        (torch.int32, -(2**31)),
+        (torch.int64, -(2**63)),
+    ):
+        assert torch.median(none.to(dtype)).item() == least
+        assert torch.nanmedian(none.to(dtype)).item() == least

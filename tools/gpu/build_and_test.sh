@@ -2,10 +2,11 @@
 # Builds and tests on a GPU machine with nothing but what is installed there: no network, no .venv.
 #
 #   tools/gpu/build_and_test.sh [--build] [--pack] [--tests] [--python] [--conformance] [--seeds]
-#                               [--memcheck] [--sanitize TOOL] [--canaries] [--layouts N] [--fuzz N]
-#                               [--bench] [-k WORD]
+#                               [--memcheck] [--sanitize TOOL] [--canaries] [--layouts N] [--beside N]
+#                               [--fuzz N] [--bench] [-k WORD]
 #
-# Without flags: all of it, with 2000 random layouts and 20000 random programs. Logs and the table go
+# Without flags: all of it, with 2000 random layouts, 2000 random programs beside PyTorch and 20000
+# fused and not. Logs and the table go
 # to ${OUT:-build/gpu/out}.
 # Environment: TESSERA_PYTHON (python3), TESSERA_JOBS (all cores), FUZZ_SHARDS (8), FUZZ_SEED (1),
 # PART_LIMIT (seconds for each part, 1500), SHARDS (processes of the tests, 8).
@@ -19,9 +20,9 @@ jobs=${TESSERA_JOBS:-$(nproc)}
 shards=${FUZZ_SHARDS:-8}
 processes=${SHARDS:-8}
 limit=${PART_LIMIT:-1500}
-do_build="" do_pack="" do_tests="" do_python="" do_bench="" do_conformance="" do_seeds="" tools="" do_canaries="" layouts=0 fuzz=0 word=""
+do_build="" do_pack="" do_tests="" do_python="" do_bench="" do_conformance="" do_seeds="" tools="" do_canaries="" layouts=0 beside=0 fuzz=0 word=""
 
-[[ $# -gt 0 ]] || set -- --build --pack --tests --python --conformance --seeds --memcheck --canaries --layouts 2000 --fuzz 20000 --bench
+[[ $# -gt 0 ]] || set -- --build --pack --tests --python --conformance --seeds --memcheck --canaries --layouts 2000 --beside 2000 --fuzz 20000 --bench
 while [[ $# -gt 0 ]]; do
   case $1 in
     --build) do_build=1 ;;
@@ -35,6 +36,7 @@ while [[ $# -gt 0 ]]; do
     --sanitize) tools+=" ${2:?--sanitize needs memcheck, racecheck, initcheck or synccheck}"; shift ;;
     --canaries) do_canaries=1 ;;
     --layouts) layouts=${2:?--layouts needs a number of cases}; shift ;;
+    --beside) beside=${2:?--beside needs a number of programs}; shift ;;
     --fuzz) fuzz=${2:?--fuzz needs a number of programs}; shift ;;
     -k) word=${2:?-k needs a word}; shift ;;
     *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
@@ -169,19 +171,29 @@ sanitize() {
   row "$kind" "$(counts "$log"), $(grep -cE '^========= (Invalid|Uninitialized|Error: Race|Barrier)' "$log") findings" $((SECONDS - began)) $status
 }
 
-# Random shapes and strides against the CPU.
-random_layouts() {
-  local began=$SECONDS status=0 log=$out/layouts.log pids=() i
+# spread NAME CASES COMMAND...: as many processes of it as tests have, each with its share of the cases
+# and a seed as further arguments. Its last line begins with how many ran and tells how many differ.
+spread() {
+  local name=$1 cases=$2 began=$SECONDS status=0 log=$out/$1.log pids=() i
+  shift 2
   for ((i = 0; i < processes; i++)); do
-    timeout "$limit" "$python" tests/cuda/layouts.py $((layouts / processes + 1)) \
-      $((${FUZZ_SEED:-1} + i)) >"$log.$i" 2>&1 &
+    timeout "$limit" "$@" $((cases / processes + 1)) $((${FUZZ_SEED:-1} + 100000 * i)) >"$log.$i" 2>&1 &
     pids+=($!)
   done
   for i in "${pids[@]}"; do wait "$i" || status=1; done
-  cat "$log".[0-9]* >"$log" && rm -f "$log".[0-9]*
-  [[ $status == 0 ]] || grep -v ' cases, ' "$log" | tail -n 30
-  row layouts "$(awk '/cases, .* differ/ {n += $1; d += $3} END {printf "%d cases, %d differ", n, d}' "$log")" \
+  row "$name" "$(tail -qn 1 "$log".[0-9]* | awk '{n += $1; d += $(NF - 1)} END {printf "%d cases, %d differ", n, d}')" \
     $((SECONDS - began)) $status
+  cat "$log".[0-9]* >"$log" && rm -f "$log".[0-9]*
+  [[ $status == 0 ]] || tail -n 60 "$log"
+}
+
+# Random shapes and strides against the CPU.
+random_layouts() { spread layouts "$layouts" "$python" tests/cuda/layouts.py; }
+
+# Random programs, statement by statement, on Tessera and on PyTorch.
+beside_pytorch() {
+  "$python" -c 'import torch' 2>/dev/null || { skip beside "$python has no PyTorch"; return; }
+  DEVICE=cuda spread beside "$beside" "$python" tests/fuse/random_programs/beside_pytorch.py "$build/bin/fuse_random"
 }
 
 # Groups of two or more are compiled and waited for; single operators, which they are compared with,
@@ -230,6 +242,7 @@ benchmarks() {
 for tool in $tools; do sanitize "$tool"; done
 [[ -z $do_canaries ]] || canaries
 [[ $layouts == 0 ]] || random_layouts
+[[ $beside == 0 ]] || beside_pytorch
 [[ $fuzz == 0 ]] || fuzz_all
 [[ -z $do_bench ]] || { rm -f "$out/bench.log"; benchmarks; }
 

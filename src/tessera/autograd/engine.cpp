@@ -264,6 +264,9 @@ Grads run_backward(std::span<const TensorBase> roots, std::span<const TensorBase
     TensorBase g = i < root_grads.size() ? root_grads[i] : TensorBase();
     if (!g.defined()) {
       TS_CHECK(root.numel() == 1, "grad can be implicitly created only for scalar outputs");
+      TS_CHECK(!is_complex(root.dtype()),
+               "grad can be implicitly created only for real scalar outputs but got ",
+               root.dtype());
       g = op::ones_like(root);
     }
     TS_CHECK(g.sizes() == root.sizes(), "Mismatch in shape: grad_output[", i, "] has a shape of ",

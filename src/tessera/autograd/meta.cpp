@@ -100,7 +100,7 @@ void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, 
     m.base_reshaped = p ? p->reshaped : 0;
   }
   m.steps.push_back(view_step(op, args, output));
-  m.view_version = view.storage().version.load(std::memory_order_relaxed);
+  m.view_version = version_of(view);
   view.impl()->is_view = true;
 }
 
@@ -108,7 +108,7 @@ void note_inplace_view(const TensorBase& t, const Op& op, Args args, Ref<Node> n
   Meta* m = try_meta(t);
   if (m && m->base.defined()) {
     m->steps.push_back(view_step(op, args, 0));
-    m->view_version = t.storage().version.load(std::memory_order_relaxed);
+    m->view_version = version_of(t);
   } else {
     ++meta_of(t).reshaped;
   }
@@ -134,7 +134,7 @@ static void check_base(const Meta& view) {
 static void refresh_view(const TensorBase& t) {
   Meta* m = try_meta(t);
   if (!m || !m->base.defined()) return;
-  uint32_t version = t.storage().version.load(std::memory_order_relaxed);
+  uint32_t version = version_of(t);
   if (version == m->view_version) return;
   m->view_version = version;
   if (!m->base.requires_grad() || is_leaf(m->base)) return;
@@ -175,7 +175,7 @@ void rebase_history(const TensorBase& t, Ref<Node> node) {
   auto slices = Ref<Node>::adopt(new CopySlices(base, m.steps, std::move(node)));
   set_history(base, std::move(slices), 0);
   m.grad_fn = {};
-  m.view_version = t.storage().version.load(std::memory_order_relaxed) - 1;
+  m.view_version = version_of(t) - 1;
   t.impl()->requires_grad = true;
   refresh_view(t);
 }

@@ -70,7 +70,7 @@ Node::~Node() {
 }
 
 SavedTensor::SavedTensor(const TensorBase& t, bool is_output) : is_output_(is_output) {
-  version_ = t.storage().version.load(std::memory_order_relaxed);
+  version_ = version_of(t);
   is_leaf_ = !is_output && t.requires_grad() && is_leaf(t);
   if (const auto& hooks = current_saved_hooks()) {
     if (!is_output && t.requires_grad()) edge_ = gradient_edge(t);
@@ -100,7 +100,7 @@ TensorBase SavedTensor::unpack(const Node* owner, const char* op_name, uint32_t 
     TensorBase t = hooks_->unpack(packed_);
     return with_history(alias(t, t.sizes(), t.strides(), t.storage_offset()));
   }
-  uint32_t now = data_.storage().version.load(std::memory_order_relaxed);
+  uint32_t now = version_of(data_);
   TS_CHECK(
       now == version_,
       "one of the variables needed for gradient computation has been modified by an inplace "
@@ -152,6 +152,7 @@ OpNode::OpNode(const Op& op, Args args)
     first_slot_.push_back(static_cast<int>(slots_.size()));
     int arg = static_cast<int>(i);
     Value& v = args_[i];
+    saves_ |= saves_argument(op, args, i);
     switch (v.tag) {
       case Value::Tag::kInts:
         v = Value(ints_.emplace_back(v.ints));
@@ -196,6 +197,7 @@ void OpNode::note_results(std::span<const TensorBase> results) {
       result_geometry_.push_back(t.defined() ? Geometry{t.sizes(), t.dtype(), t.device()}
                                              : Geometry{});
   if (!op_.saved_results) return;
+  saves_ = true;
   results_.resize(results.size());
   for (size_t i = 0; i < results.size(); ++i)
     if (op_.saved_results >> i & 1)
@@ -203,7 +205,7 @@ void OpNode::note_results(std::span<const TensorBase> results) {
 }
 
 void OpNode::release_saved() {
-  released_ = true;
+  released_ = saves_;  // a node that needs nothing can be gone through again
   for (Slot& s : slots_) s.saved.reset();
   for (SavedTensor& s : results_) s.reset();
 }

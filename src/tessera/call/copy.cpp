@@ -181,7 +181,7 @@ void copy_into(const TensorBase& dst, const TensorBase& src, bool non_blocking) 
   if (!alike) from = op::contiguous(from);
   if (alike || dst.is_contiguous()) {
     copy_across(dst, from, non_blocking);
-    dst.storage().version.fetch_add(1, std::memory_order_relaxed);
+    count_write(dst);
     return;
   }
   TensorBase staged = new_empty(dst.sizes(), dst.dtype(), dst.device());

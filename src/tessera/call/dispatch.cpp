@@ -139,7 +139,7 @@ TensorBase inplace_view(const Op& op, Args args, const TensorBase& self) {
     view = op.record->run(Call{op, args}).take();
   }
   set_geometry(self, view.sizes(), view.strides(), view.storage_offset());
-  self.storage().version.fetch_add(1, std::memory_order_relaxed);
+  count_write(self);
   if (node) node->note_results({&self, 1});
   autograd::note_inplace_view(self, op, args, Ref<autograd::Node>::share(node.get()));
   return self;
@@ -177,7 +177,7 @@ TensorBase inplace_unobserved(const Op& op, Args args) {
     return write_in_place(op, args, self, [&] {
       GradMode off(false);
       op.record->run(Call{op, args, &self});
-      self.storage().version.fetch_add(1, std::memory_order_relaxed);
+      count_write(self);
     });
   }
   if (op.kind == Kind::kView) return inplace_view(op, args, self);

@@ -207,31 +207,24 @@ Dims shape_of(const Pointwise& p) {
   return shape;
 }
 
-// A fresh tensor with the given layout if that is a permutation of a dense one; else row-major.
-TensorBase with_layout(TensorBase out, const Dims& strides) {
-  const Dims& shape = out.sizes();
-  if (has_internal_overlap(shape, strides)) return out;
-  int64_t last = 0;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (strides[d] < 0) return out;
-    last += (shape[d] - 1) * strides[d];
-  }
-  if (last + 1 != out.numel()) return out;  // it has gaps
-  return alias(out, shape, strides, 0);
-}
-
-// A fresh result is laid out as its inputs are where they agree, so that a transposed chain stays
-// dense.
+// A fresh result is laid out as its inputs are, in the order of the first one's strides, so that a
+// transposed chain stays dense and what is transposed back can be viewed.
 TensorBase fresh_result(const Pointwise& p, const Dims& shape, Device device) {
   TensorBase out = new_unallocated(shape, p.result, device);
-  const Dims* layout = nullptr;
+  const TensorBase* inputs[kMaxSources];
+  size_t n = 0;
+  bool alike = true;
   for (int k = 0; k < p.num_sources; ++k) {
     const TensorBase* t = p.sources[k].tensor;
-    if (!t || !(t->sizes() == shape)) continue;
-    if (t->is_contiguous() || (layout && !(*layout == t->strides()))) return out;
-    layout = &t->strides();
+    if (!t || t->dim() == 0) continue;
+    const bool whole = t->sizes() == shape;
+    if (n == 0 && whole && t->is_contiguous()) return out;
+    alike &= whole && (n == 0 || t->strides() == inputs[0]->strides());
+    inputs[n++] = t;
   }
-  return layout ? with_layout(std::move(out), *layout) : out;
+  if (n == 0) return out;
+  Dims strides = alike ? preserved_strides(*inputs[0]) : preserved_strides({inputs, n}, shape);
+  return strides == out.strides() ? out : alias(out, shape, std::move(strides), 0);
 }
 
 void run(Prepared& c, const TensorBase& out, bool may_defer) {
@@ -307,7 +300,7 @@ TensorBase call_pointwise(const Op& op, Args args, Target target, const TensorBa
     p.sources[k].tensor = &c.copies[k];
   }
   run(c, given, true);
-  given.storage().version.fetch_add(1, std::memory_order_relaxed);
+  count_write(given);
   return given;
 }
 

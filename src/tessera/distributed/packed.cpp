@@ -13,7 +13,7 @@ void prepare_read(const TensorBase& t) { fuse::ensure_readable(t); }
 
 void prepare_write(const TensorBase& t) {
   fuse::ensure_writable(t);
-  t.storage().version.fetch_add(1, std::memory_order_relaxed);
+  count_write(t);
 }
 
 Packed::Packed(std::vector<TensorBase> tensors, Use use) : tensors_(std::move(tensors)), use_(use) {

@@ -23,8 +23,10 @@ class Storage final : public RefCounted {
   size_t nbytes;
   void* data = nullptr;
 
-  // Bumped by every in-place write; autograd compares it with what it saved.
+  // Bumped by every in-place write, so that what was made of the bytes is known to be old.
   std::atomic<uint32_t> version{0};
+  // How many of those autograd is not to see (counted_apart in tensor.h).
+  std::atomic<uint32_t> writes_apart{0};
 
   // How `data` is given back: the allocator's handle, or the foreign owner's release function.
   void* owner = nullptr;

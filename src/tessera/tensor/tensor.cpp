@@ -99,14 +99,34 @@ TensorBase new_empty_strided(const Dims& sizes, const Dims& strides, DType dtype
 }
 
 TensorBase alias(const TensorBase& t, Dims sizes, Dims strides, int64_t offset) {
-  auto impl = Ref<TensorImpl>::make(t.impl()->storage, t.dtype(), std::move(sizes),
-                                    std::move(strides), offset);
-  return TensorBase(std::move(impl));
+  return alias_as(t, t.dtype(), std::move(sizes), std::move(strides), offset);
 }
 
 TensorBase alias_as(const TensorBase& t, DType dtype, Dims sizes, Dims strides, int64_t offset) {
-  return TensorBase(Ref<TensorImpl>::make(t.impl()->storage, dtype, std::move(sizes),
-                                          std::move(strides), offset));
+  auto impl =
+      Ref<TensorImpl>::make(t.impl()->storage, dtype, std::move(sizes), std::move(strides), offset);
+  impl->own_version = t.impl()->own_version;
+  return TensorBase(std::move(impl));
+}
+
+uint32_t version_of(const TensorBase& t) {
+  if (const auto& own = t.impl()->own_version) return own->load(std::memory_order_relaxed);
+  const Storage& s = t.storage();
+  return s.version.load(std::memory_order_relaxed) - s.writes_apart.load(std::memory_order_relaxed);
+}
+
+void count_write(const TensorBase& t) {
+  t.storage().version.fetch_add(1, std::memory_order_relaxed);
+  const auto& own = t.impl()->own_version;
+  if (!own) [[likely]]
+    return;
+  own->fetch_add(1, std::memory_order_relaxed);
+  t.storage().writes_apart.fetch_add(1, std::memory_order_relaxed);
+}
+
+TensorBase counted_apart(TensorBase t) {
+  t.impl()->own_version = std::make_shared<std::atomic<uint32_t>>(0);
+  return t;
 }
 
 void set_geometry(const TensorBase& t, Dims sizes, Dims strides, int64_t offset) {
@@ -216,18 +236,30 @@ bool is_dense(const TensorBase& t) {
 
 Dims preserved_strides(const TensorBase& t) {
   if (is_dense(t)) return t.strides();
-  const Dims& sizes = t.sizes();
-  const Dims& strides = t.strides();
-  // Dimensions from the innermost out, in the order of their strides. A repeated one (of stride 0)
-  // says nothing of its place and stays where it is.
-  auto steps_further = [&](int64_t a, int64_t b) {
-    int64_t x = strides[static_cast<size_t>(a)], y = strides[static_cast<size_t>(b)];
-    if (x == 0 || y == 0) return 0;
-    if (x != y) return x > y ? 1 : -1;
-    return sizes[static_cast<size_t>(a)] > sizes[static_cast<size_t>(b)] ? 1 : 0;
+  const TensorBase* one[] = {&t};
+  return preserved_strides(one, t.sizes());
+}
+
+Dims preserved_strides(std::span<const TensorBase* const> of, const Dims& shape) {
+  // A repeated dimension (of stride 0) says nothing of its place.
+  auto stride = [&](const TensorBase& t, int64_t d) {
+    const int64_t own = d - (shape.ndim() - t.dim());
+    if (own < 0) return int64_t{0};
+    const auto at = static_cast<size_t>(own);
+    return t.sizes()[at] == shape[static_cast<size_t>(d)] ? t.strides()[at] : 0;
   };
+  auto steps_further = [&](int64_t a, int64_t b) {
+    for (const TensorBase* t : of) {
+      const int64_t x = stride(*t, a), y = stride(*t, b);
+      if (x == 0 || y == 0) continue;
+      if (x != y) return x > y ? 1 : -1;
+      if (shape[static_cast<size_t>(a)] > shape[static_cast<size_t>(b)]) return 1;
+    }
+    return 0;
+  };
+  // Dimensions from the innermost out. One of which nothing is told stays where it is.
   Dims order;
-  for (int d = t.dim() - 1; d >= 0; --d) order.push_back(d);
+  for (int d = shape.ndim() - 1; d >= 0; --d) order.push_back(d);
   for (size_t i = 1; i < order.size(); ++i) {
     size_t at = i;
     for (size_t k = i; k-- > 0;) {
@@ -238,11 +270,11 @@ Dims preserved_strides(const TensorBase& t) {
       at = k;
     }
   }
-  Dims out(sizes.size());
+  Dims out(shape.size());
   int64_t step = 1;
   for (int64_t d : order) {
     out[static_cast<size_t>(d)] = step;
-    step *= std::max<int64_t>(sizes[static_cast<size_t>(d)], 1);
+    step *= std::max<int64_t>(shape[static_cast<size_t>(d)], 1);
   }
   return out;
 }

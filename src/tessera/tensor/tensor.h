@@ -36,6 +36,8 @@ class TensorImpl final : public RefCounted {
   Dims sizes;
   Dims strides;
   std::unique_ptr<AutogradMeta> autograd;
+  // Of one whose writes are counted apart, shared with its views; null for most.
+  std::shared_ptr<std::atomic<uint32_t>> own_version;
 
   Device device() const { return storage->device; }
 };
@@ -94,6 +96,13 @@ TensorBase new_empty(const Dims& sizes, DType dtype, Device device);
 TensorBase new_empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device device);
 // A view of the same storage; no autograd.
 TensorBase alias(const TensorBase& t, Dims sizes, Dims strides, int64_t offset);
+
+// How often it was written in place, through any tensor over its memory: what autograd saved is of
+// one version. `x.data` is apart: what is written through it, or through views of it, x does not
+// count, and the other way round.
+uint32_t version_of(const TensorBase& t);
+void count_write(const TensorBase& t);
+TensorBase counted_apart(TensorBase t);
 // ... that reads its bytes as another dtype; `offset` counts elements of it.
 TensorBase alias_as(const TensorBase& t, DType dtype, Dims sizes, Dims strides, int64_t offset);
 
@@ -119,6 +128,9 @@ bool is_dense(const TensorBase& t);
 // Strides of a fresh tensor of the same shape: those of `t` where it is dense, else without gaps in
 // their order.
 Dims preserved_strides(const TensorBase& t);
+// ... of a fresh tensor of a shape to which all of these are broadcast: in the order of the strides
+// of the first; what it does not tell, because it is repeated there, the next ones do.
+Dims preserved_strides(std::span<const TensorBase* const> of, const Dims& shape);
 // Memory that somebody else owns: exposed for life.
 TensorBase from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, Device device,
                      void* owner, void (*release)(void*));

@@ -108,17 +108,6 @@ TS_OP({
     .samples = {{"T(3, 4), T(4)"}},
 });
 
-TS_OP({
-    .schema = "ldexp(Tensor self, Tensor other) -> Tensor",
-    .doc = "self * 2 ** other.",
-    .example = "torch.ldexp(torch.tensor([1.0, 3.0]), torch.tensor([4, -1]))",
-    .forms = kFunction | kMethod | kInplace | kOut,
-    .run = [](const Call& c) -> Outputs {
-      return op::mul(c.tensor(0), op::pow(Scalar(2.0), c.tensor(1)));
-    },
-    .samples = {{"T(3, 4), T(3, 4)"}},
-});
-
 // By the larger real part; where both are infinite the difference says nothing.
 TS_BODY(
     logaddexp, "tt", 't', 0, (TS_FLOATS, TS_COMPLEX),

@@ -32,8 +32,6 @@ TensorBase copied(const Call& c, DType dtype, const Value& format) {
   return out;
 }
 
-void wrote(const TensorBase& t) { t.storage().version.fetch_add(1, std::memory_order_relaxed); }
-
 // By argument 1, a number or a tensor without dimensions.
 void fill_elements(const Call& c, const TensorBase& to) {
   TensorBase value;
@@ -75,7 +73,7 @@ TS_OP({
         copy_elements(c.op, src, src.dtype(), from);
       }
       copy_elements(c.op, from, self.dtype(), self);
-      wrote(self);
+      count_write(self);
       return self;
     },
     .backward =
@@ -91,7 +89,7 @@ TS_OP({
     .kind = Kind::kKernel,
     .run = [](const Call& c) -> Outputs {
       fill_elements(c, c.tensor(0));
-      wrote(c.tensor(0));
+      count_write(c.tensor(0));
       return c.tensor(0);
     },
     .backward =

@@ -5,10 +5,6 @@ namespace tessera {
 
 namespace {
 
-MemoryFormat format_of(const Call& c, int at, MemoryFormat otherwise) {
-  return c.has(at) ? static_cast<MemoryFormat>(c.integer(at)) : otherwise;
-}
-
 TensorBase allocated(TensorBase t) {
   allocate(t.storage());
   return t;
@@ -28,10 +24,7 @@ TensorBase of_value(const Call& c, Scalar value) {
 // empty_like and the like: self, the options, a memory format.
 TensorBase like(const Call& c, const CreationOptions& o, int format_at) {
   const TensorBase& self = c.tensor(0);
-  MemoryFormat format = format_of(c, format_at, MemoryFormat::kPreserve);
-  Dims strides = format == MemoryFormat::kPreserve ? preserved_strides(self)
-                                                   : strides_in(self.sizes(), format);
-  return o.unallocated(self.sizes(), strides, o.dtype.value_or(self.dtype()));
+  return o.unallocated(self.sizes(), strides_like(c, format_at), o.dtype.value_or(self.dtype()));
 }
 TensorBase like_of_value(const Call& c, Scalar value) {
   CreationOptions o(c, 1, c.tensor(0).device());

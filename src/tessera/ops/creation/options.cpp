@@ -42,4 +42,15 @@ TensorBase CreationOptions::finish(TensorBase t) const {
   return t;
 }
 
+MemoryFormat format_of(const Call& c, int at, MemoryFormat otherwise) {
+  return c.has(at) ? static_cast<MemoryFormat>(c.integer(at)) : otherwise;
+}
+
+Dims strides_like(const Call& c, int format_at) {
+  const TensorBase& self = c.tensor(0);
+  const MemoryFormat format = format_of(c, format_at, MemoryFormat::kPreserve);
+  return format == MemoryFormat::kPreserve ? preserved_strides(self)
+                                           : strides_in(self.sizes(), format);
+}
+
 }  // namespace tessera

@@ -23,4 +23,10 @@ struct CreationOptions {
   TensorBase finish(TensorBase t) const;
 };
 
+// A memory format that is argument `at`.
+MemoryFormat format_of(const Call& c, int at, MemoryFormat otherwise);
+// Strides of what is made like the first argument, by the memory format that argument `format_at`
+// asks for.
+Dims strides_like(const Call& c, int format_at);
+
 }  // namespace tessera

@@ -22,7 +22,7 @@ void renorm_rows(const TensorBase& weight, const TensorBase& indices, double max
            "embedding_renorm_)");
   double doubles[] = {max_norm, norm_type};
   if (indices.numel() > 0) launch("embedding_renorm", {&weight, 1}, {&indices, 1}, {}, doubles);
-  weight.storage().version.fetch_add(1, std::memory_order_relaxed);
+  count_write(weight);
 }
 
 TS_OP({

@@ -163,7 +163,7 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       const TensorBase& self = c.tensor(0);
       write_index(c.op, self, c.tensors(1), c.tensor(2), c.flag(3));
-      self.storage().version.fetch_add(1, std::memory_order_relaxed);
+      count_write(self);
       return self;
     },
     .saves = "indices",

@@ -80,7 +80,7 @@ void move_running(const TensorBase& running, const TensorBase& value, double mom
   TensorBase next = op::add(op::mul(running, Scalar(1 - momentum)),
                             op::mul(in_dtype(value, running.dtype()), Scalar(momentum)));
   copy_into(running, next, false);
-  running.storage().version.fetch_add(1, std::memory_order_relaxed);
+  count_write(running);
 }
 
 void check_vector(const char* what, const TensorBase& t, int64_t channels) {

@@ -17,7 +17,7 @@ void move_running(const TensorBase& running, const TensorBase& stats, double mom
   TensorBase next =
       op::add(op::mul(running, Scalar(1 - momentum)), op::mul(value, Scalar(momentum)));
   copy_into(running, next, false);
-  running.storage().version.fetch_add(1, std::memory_order_relaxed);
+  count_write(running);
 }
 
 TensorBase instance_norm(const TensorBase& x, const TensorBase& weight, const TensorBase& bias,

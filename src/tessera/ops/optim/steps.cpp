@@ -79,7 +79,7 @@ void write_number(const TensorBase& t, double value) {
     *reinterpret_cast<float*>(t.raw()) = static_cast<float>(value);
   else
     *reinterpret_cast<double*>(t.raw()) = value;
-  t.storage().version.fetch_add(1, std::memory_order_relaxed);
+  count_write(t);
 }
 
 double scale_number(const TensorBase& t, double factor) {

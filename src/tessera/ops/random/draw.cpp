@@ -3,6 +3,7 @@
 #include "tessera/driver/current.h"
 #include "tessera/driver/random_args.h"
 #include "tessera/memory/capture.h"
+#include "tessera/ops/creation/options.h"
 #include "tessera/ops/philox.h"
 
 namespace tessera::random {
@@ -55,7 +56,7 @@ Outputs draw_into(const TensorBase& self, const char* kernel, std::initializer_l
                   Mt19937Generator* generator, std::initializer_list<int64_t> ints) {
   if (self.is_contiguous()) {
     draw(kernel, self, doubles, generator, ints);
-    self.storage().version.fetch_add(1, std::memory_order_relaxed);
+    count_write(self);
   } else {
     TensorBase dense = new_empty(self.sizes(), self.dtype(), self.device());
     draw(kernel, dense, doubles, generator, ints);
@@ -85,6 +86,14 @@ TensorBase created(const Call& c, const Dims& size, int first, DType usual, Devi
   TS_CHECK(!t.impl()->requires_grad || is_differentiable(dtype),
            "Only Tensors of floating point and complex dtype can require gradients");
   return t;
+}
+
+TensorBase laid_out_like(const Call& c, const TensorBase& drawn, int format_at) {
+  Dims strides = strides_like(c, format_at);
+  if (strides == drawn.strides()) return drawn;
+  TensorBase out = alias(drawn, drawn.sizes(), std::move(strides), 0);
+  out.impl()->requires_grad = drawn.impl()->requires_grad;
+  return out;
 }
 
 }  // namespace tessera::random

@@ -20,5 +20,8 @@ TensorBase uniform_doubles(const TensorBase& like, Mt19937Generator* generator);
 // dtype, device and requires_grad of a creation operator: arguments `first`, first + 2, first + 4
 // of "dtype? dtype, layout? layout, device? device, bool? pin_memory, bool? requires_grad".
 TensorBase created(const Call& c, const Dims& size, int first, DType usual, Device device);
+// Numbers drawn for `c`'s first argument, laid out as it is or by the memory format that argument
+// `format_at` asks for: they were drawn in the order of memory.
+TensorBase laid_out_like(const Call& c, const TensorBase& drawn, int format_at);
 
 }  // namespace tessera::random

@@ -14,6 +14,7 @@ namespace {
 using random::created;
 using random::draw;
 using random::draw_into;
+using random::laid_out_like;
 
 // Complex numbers are drawn as pairs.
 void draw_any(const char* kernel, const TensorBase& t, double a, double b, Mt19937Generator* g,
@@ -43,13 +44,7 @@ Outputs like(const Call& c, const char* kernel) {
   TensorBase t = created(c, self.sizes(), 1, self.dtype(), self.device());
   bool halved = is_complex(t.dtype()) && kernel[0] == 'n';
   draw_any(kernel, t, 0.0, halved ? 0.70710678118654752440 : 1.0, nullptr, c.op);
-  // The order of the draws is that of the elements, whatever the layout.
-  TensorBase laid = unallocated_like(self, t.dtype());
-  if (laid.strides() == t.strides()) return t;
-  allocate(laid.storage());
-  copy_into(laid, t, false);
-  laid.impl()->requires_grad = t.impl()->requires_grad;
-  return laid;
+  return laid_out_like(c, t, 6);
 }
 
 }  // namespace
@@ -151,7 +146,8 @@ Outputs normal_of(const Dims& size, DType dtype, Device device, const Value& mea
                   Mt19937Generator* g) {
   TensorBase t = new_empty(size, dtype, device);
   draw("normal", t, {0.0, 1.0}, g);
-  return op::add(op::mul(t, std), mean);
+  t = op::add(op::mul(t, std), mean);
+  return t.dtype() == dtype ? t : op::_to_dtype(t, dtype);
 }
 
 // As PyTorch: the numbers are as if they did not depend on mean and deviation.
@@ -173,8 +169,7 @@ TS_OP({
       check_same_device(c.op, c.args);
       check_std(std);
       Dims size = broadcast_shapes(mean.sizes(), std.sizes());
-      return normal_of(size, promote(mean.dtype(), std.dtype()), mean.device(), Value(mean),
-                       Value(std), c.generator(2));
+      return normal_of(size, mean.dtype(), mean.device(), Value(mean), Value(std), c.generator(2));
     },
     .backward = no_slope,
     .random = true,

@@ -10,6 +10,7 @@ namespace {
 using random::created;
 using random::draw;
 using random::draw_into;
+using random::laid_out_like;
 
 // The largest integer up to which a dtype holds all of them.
 int64_t largest(DType t) {
@@ -59,7 +60,7 @@ Outputs integers_like(const Call& c, int64_t low, int64_t high, int first) {
   TensorBase t = created(c, self.sizes(), first, self.dtype(), self.device());
   check_range(t.dtype(), low, high);
   draw("random_int", t, {}, nullptr, {low, high});
-  return t;
+  return laid_out_like(c, t, first + 5);
 }
 
 }  // namespace

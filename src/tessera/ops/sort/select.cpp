@@ -37,8 +37,12 @@ TensorBase median_of_all(const Call& c, bool skip_nan) {
   check_ordered(c.op, self);
   TensorBase out = new_empty({}, self.dtype(), self.device());
   if (self.numel() == 0) {
-    fill(out, is_floating(self.dtype()) ? Scalar(std::numeric_limits<double>::quiet_NaN())
-                                        : Scalar(std::numeric_limits<int64_t>::min()));
+    // What a NaN becomes as an integer; of few bits, none.
+    const bool narrow = itemsize(self.dtype()) < 4 && self.dtype() != DType::kBool;
+    fill(out, is_floating(self.dtype())       ? Scalar(std::numeric_limits<double>::quiet_NaN())
+              : narrow                        ? Scalar(int64_t{0})
+              : self.dtype() == DType::kInt32 ? Scalar(int64_t{std::numeric_limits<int32_t>::min()})
+                                              : Scalar(std::numeric_limits<int64_t>::min()));
     return out;
   }
   const Dims flat{self.numel()};

@@ -112,7 +112,10 @@ TS_OP({
           same(1);
           TS_CHECK_IMPLEMENTED(is_differentiable(t), "\"lerp\" not implemented for '",
                                dtype_title(t), "'");
-          if (c.args[2].is_tensor()) return same(2);
+          if (c.args[2].is_tensor()) {  // of one element: a number, as it counts in promotion
+            if (c.args[2].tensor->dim() > 0) same(2);
+            return;
+          }
           check_fits(c.scalar(2), is_reduced_floating(t) ? DType::kFloat32 : t);
         },
     .body = &lerp_body,

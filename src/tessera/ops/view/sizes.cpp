@@ -95,7 +95,7 @@ TS_OP({
                ") must be greater or equal to the number of dimensions in the tensor (", t.dim(),
                ")");
       Dims strides(to.size());
-      for (int d = 0; d < to.ndim(); ++d) {
+      for (int d = to.ndim() - 1; d >= 0; --d) {
         int64_t have = d < lead ? 1 : t.sizes()[d - lead];
         if (to[d] == -1) {
           TS_CHECK(d >= lead,
@@ -107,7 +107,8 @@ TS_OP({
         TS_CHECK(to[d] >= 0 && (have == to[d] || have == 1), "The expanded size of the tensor (",
                  to[d], ") must match the existing size (", have, ") at non-singleton dimension ",
                  d, ".  Target sizes: ", c.ints(1), ".  Tensor sizes: ", t.sizes());
-        strides[d] = d >= lead && have == to[d] ? t.strides()[d - lead] : 0;
+        const bool repeated = have != to[d] || t.dim() == 0;
+        strides[d] = repeated ? 0 : d >= lead ? t.strides()[d - lead] : to[d + 1] * strides[d + 1];
       }
       checked_numel(to, t.dtype());
       return alias(t, to, strides, t.storage_offset());
