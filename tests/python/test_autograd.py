@@ -293,3 +293,21 @@ def test_weights_written_through_data_are_lowered_again():
         layer(x)
         layer.weight.data.fill_(3.0)
         assert layer(x).tolist() == [[6.0, 6.0]]
+
+
+@pytest.mark.parametrize("compare", ["eq_", "ne_", "lt_", "le_", "gt_", "ge_", "logical_and_"])
+def test_what_was_compared_in_place_has_no_slope(compare):
+    x = torch.tensor([1.0, -2.0], requires_grad=True)
+    y = x * 3
+    getattr(y, compare)(torch.tensor([3.0, 1.0]))
+    assert y.requires_grad
+    (y + x).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+def test_what_was_compared_in_place_through_a_view_has_no_slope_there():
+    x = torch.ones(3, requires_grad=True)
+    y = x * 3
+    y[1:].gt_(0)
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 0.0, 0.0]

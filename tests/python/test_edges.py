@@ -199,3 +199,40 @@ def test_medians_of_nothing(device):
     ):
         assert torch.median(none.to(dtype)).item() == least
         assert torch.nanmedian(none.to(dtype)).item() == least
+
+
+# Integrals of the density, taken with 60 digits: a, x, the part below x, the part above.
+LARGE_GAMMAS = [
+    (2e8, 2e8, 0.5000094031597261, 0.4999905968402739),
+    (2e8, 2.00014e8, 0.8389007123280665, 0.16109928767193346),
+    (2e8, 1.9998e8, 0.07864614397888682, 0.9213538560211132),
+    (1e9, 1.00003e9, 0.8286094125981586, 0.17139058740184138),
+    (2889967360.0, 2889967360.0, 0.5000024736733043, 0.49999752632669564),
+    (4561109516288.0, 4561109516288.0, 0.5000000622663718, 0.4999999377336281),
+    (1e12, 1e12 + 1e6, 0.8413447460685832, 0.15865525393141672),
+    (1e12, 1e12 - 3e6, 0.0013498862133920378, 0.998650113786608),
+    (1e15, 1e15, 0.5000000042052208, 0.4999999957947791),
+]
+
+
+def test_incomplete_gamma_functions_of_large_numbers(device):
+    a, x, below, above = torch.tensor(LARGE_GAMMAS, dtype=torch.float64, device=device).t()
+    assert torch.allclose(torch.igamma(a, x), below, rtol=1e-11, atol=0)
+    assert torch.allclose(torch.igammac(a, x), above, rtol=1e-11, atol=0)
+    far = torch.tensor([1.7e8, 1e300], dtype=torch.float64, device=device)
+    assert torch.igamma(torch.full_like(far, 1.5e8), far).tolist() == [1.0, 1.0]
+    assert torch.igammac(far, torch.full_like(far, 1.5e8)).tolist() == [1.0, 1.0]
+
+
+def test_bessel_functions_of_the_largest_numbers(device):
+    x = torch.tensor([1.7976931348623157e308], dtype=torch.float64, device=device)
+    assert torch.special.i0e(x).item() == pytest.approx(2.9754474593159e-155, rel=1e-13)
+    assert torch.special.i1(-x).item() == -inf and torch.special.modified_bessel_i1(x).item() == inf
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_decimals_of_numbers_of_16_bits(dtype, device):
+    x = torch.tensor([-3.451171875, -1000.0, 0.126, 60000.0], dtype=dtype, device=device)
+    for decimals in (1, 2, 3, -2):
+        wide = torch.round(x.float(), decimals=decimals).to(dtype)
+        assert torch.round(x, decimals=decimals).tolist() == wide.tolist()

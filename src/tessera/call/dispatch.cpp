@@ -7,6 +7,7 @@
 #include "tessera/call/pointwise.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/gen/copy.h"
+#include "tessera/gen/creation.h"
 
 namespace tessera {
 
@@ -115,16 +116,41 @@ Ref<OpNode> node_of_write(const Op& op, Args args, const TensorBase& self) {
   return Ref<OpNode>::adopt(new OpNode(op, kept));
 }
 
+// A write whose result does not change with what was there: comparisons in place.
+class ConstantWrite final : public autograd::Node {
+ public:
+  explicit ConstantWrite(const TensorBase& self) {
+    num_outputs = 1;
+    next.push_back(autograd::gradient_edge(self));
+  }
+  autograd::Grads apply(autograd::Grads&& grads) override {
+    return {grads[0].defined() ? op::zeros_like(grads[0]) : TensorBase()};
+  }
+  const char* name() const override { return "ConstantWriteBackward0"; }
+};
+
+// Must what self was computed from be forgotten, because an operator without a gradient writes it?
+Ref<autograd::Node> cut_by_write(const TensorBase& self) {
+  if (!autograd::grad_enabled() || !self.requires_grad()) return {};
+  return Ref<autograd::Node>::adopt(new ConstantWrite(self));
+}
+
 // `write` changes the memory of self and moves its version.
 template <class F>
 TensorBase write_in_place(const Op& op, Args args, const TensorBase& self, F&& write) {
   const bool gradient = wants_gradient(op, args) && is_differentiable(self.dtype());
   Ref<OpNode> node;
-  if (gradient) node = node_of_write(op, args, self);
+  Ref<autograd::Node> cut;
+  if (gradient)
+    node = node_of_write(op, args, self);
+  else
+    cut = cut_by_write(self);
   write();
   if (gradient) {
     autograd::rebase_history(self, Ref<autograd::Node>::share(node.get()));
     node->note_results({&self, 1});
+  } else if (cut) {
+    autograd::rebase_history(self, std::move(cut));
   }
   return self;
 }
@@ -190,6 +216,7 @@ TensorBase inplace_unobserved(const Op& op, Args args) {
     kept[static_cast<size_t>(op.self_index)] = Value(before);
   }
   TensorBase result = dispatch(op, kept).take();
+  Ref<autograd::Node> cut = result.requires_grad() ? Ref<autograd::Node>() : cut_by_write(self);
   TS_CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(),
            " doesn't match the broadcast shape ", result.sizes());
   check_result_fits(op, result.dtype(), self.dtype());
@@ -198,7 +225,10 @@ TensorBase inplace_unobserved(const Op& op, Args args) {
     GradMode off(false);
     copy_into(self, result, false);
   }
-  if (result.requires_grad()) autograd::rebase_history(self, autograd::grad_fn(result));
+  if (result.requires_grad())
+    autograd::rebase_history(self, autograd::grad_fn(result));
+  else if (cut)
+    autograd::rebase_history(self, std::move(cut));
   return self;
 }
 

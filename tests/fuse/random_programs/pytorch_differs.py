@@ -47,7 +47,12 @@ KNOWN = [
         "PyTorch subtracts from 1 what is nearly 1",
     ),
     (
-        r"(special\.)?(erf_?|digamma_?|logit_?|logaddexp2)|nn\.functional\.gelu",
+        r"(special\.)?(igamma|igammac|gammainc|gammaincc)_?",
+        lambda t, o, ops, kind: abs(t - o) <= 1e-6,
+        "PyTorch's are right to 1e-7, and 1 - p where p is nearly 1",
+    ),
+    (
+        r"(special\.)?(erf_?|digamma_?|lgamma_?|logit_?|logaddexp2)|nn\.functional\.gelu",
         lambda t, o, ops, kind: near(t, o, ops) | (numpy.isnan(t) & extreme(ops)),
         "PyTorch rounds on the way, or subtracts what is nearly the same",
     ),
@@ -62,8 +67,55 @@ KNOWN = [
         "which of equal elements is not said",
     ),
     (
+        r"any|all",
+        lambda t, o, ops, kind: numpy.array(kind == "uint8") & extreme(ops),
+        "PyTorch converts to uint8 before it looks",
+    ),
+    (
+        r"add_?|sub_?",
+        lambda t, o, ops, kind: numpy.array(kind == "bool"),
+        "PyTorch takes a number beside booleans as one of them",
+    ),
+    (
+        r"cumsum|cumprod",
+        lambda t, o, ops, kind: (
+            numpy.array(kind.startswith(("int", "uint"))) & numpy.any([extreme(ops).any()])
+        ),
+        "floats that no integer is, and sums of them",
+    ),
+    (
+        r"topk",
+        lambda t, o, ops, kind: numpy.array(True),
+        "the order of what is not sorted",
+    ),
+    (
+        r"clamp.*",
+        lambda t, o, ops, kind: numpy.isnan(o),
+        "a bound that is NaN, of one element",
+    ),
+    (
+        r"nn\.functional\.hardswish",
+        lambda t, o, ops, kind: abs(t - o) <= 1e-7 * abs(o),
+        "PyTorch divides by a rounded 6",
+    ),
+    (
+        r"backward",
+        lambda t, o, ops, kind: ~numpy.isfinite(ops[0]) | ~numpy.isfinite(t),
+        "gradients at infinities and NaN",
+    ),
+    (
+        r".*",
+        lambda t, o, ops, kind: numpy.array(kind in COMPLEX) & (extreme(ops) | numpy.isnan(t)),
+        "complex numbers with a huge or infinite part",
+    ),
+    (
+        r"fmod_?|remainder_?|floor_divide_?|div_?",
+        lambda t, o, ops, kind: numpy.array(kind.startswith(("int", "uint"))) & (ops[-1] == 0),
+        "what an integer is divided by 0",
+    ),
+    (
         r"mode",
-        lambda t, o, ops, kind: numpy.isnan(t) | numpy.isnan(o),
+        lambda t, o, ops, kind: numpy.array(any(numpy.isnan(p).any() for p in ops)),
         "PyTorch counts no NaN as equal to another",
     ),
     (
@@ -78,12 +130,12 @@ KNOWN = [
     ),
     (
         r"(var|std)(_mean)?|masked\.(var|std|norm|prod|mean)|prod|norm|nn\.functional\.\w+_norm|mean"
-        r"|addcmul_?|addcdiv_?|logcumsumexp|renorm_?|sum|cumprod_?|add_?|sub_?|rsub",
+        r"|addcmul_?|addcdiv_?|logcumsumexp|renorm_?|sum|cumprod_?|add_?|sub_?|rsub|lerp_?",
         lambda t, o, ops, kind: huge(ops) & (~numpy.isfinite(o) | ~numpy.isfinite(t)),
         "what overflows on the way, in one of both",
     ),
     (
-        r"copy_|to|masked\.(amax|amin).*|clamp.*|floor_divide_?|div_?|.*_like|index_.*|fill_|type_as",
+        r"copy_|to|masked\.(amax|amin).*|cumprod|cumsum|sum|prod|clamp.*|floor_divide_?|div_?|.*_like|index_.*|fill_|type_as",
         lambda t, o, ops, kind: (
             numpy.array(kind.startswith(("int", "uint"))) & (extreme(ops) | (t == -(2.0**31)))
         ),
@@ -98,11 +150,6 @@ KNOWN = [
         r"gcd_?",
         lambda t, o, ops, kind: abs(t) == abs(o),
         "the sign of what divides the least integer",
-    ),
-    (
-        r"sgn_?|prod|masked\.prod",
-        lambda t, o, ops, kind: numpy.array(kind in COMPLEX) & (extreme(ops) | numpy.isnan(t)),
-        "an infinite part of a complex number",
     ),
 ]
 

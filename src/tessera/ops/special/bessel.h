@@ -20,7 +20,7 @@ TS_SHARED_MATH(
           sum += term;
           if (fabs(term) < 1e-17) break;
         }
-        return sum / sqrt(2 * kPi * x);
+        return sum / (sqrt(2 * kPi) * sqrt(x));
       }
       int points = 24 + static_cast<int>(10 * sqrt(x));
       double sum = 0.5 * (1 + (n % 2 ? -1 : 1) * exp(-2 * x));

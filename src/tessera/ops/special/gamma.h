@@ -123,12 +123,32 @@ TS_SHARED_MATH(
       return front(a, x) * a * h;
     }  //
 
+    // From where on series and fraction would take too many steps: Temme's uniform expansion, whose
+    // next term is below the rounding of doubles there.
+    TS_SPECIAL_FN bool is_large(double a) { return a > 1e8; }  //
+
+    TS_SPECIAL_FN double large_gammainc(double a, double x, bool upper) {
+      double m = (x - a) / a;
+      double half_square = m - log1p(m), correction;
+      if (fabs(m) < 1e-3) {
+        half_square =
+            m * m * (0.5 - m * (1.0 / 3 - m * (0.25 - m * (0.2 - m * (1.0 / 6 - m / 7)))));
+        correction = m * (1.0 / 12) - 1.0 / 3;
+      } else {
+        correction = 1 / m - 1 / copysign(sqrt(2 * half_square), m);
+      }
+      double at = copysign(sqrt(half_square), m) * sqrt(a);
+      double rest = exp(-a * half_square) / (sqrt(2 * kPi) * sqrt(a)) * correction;
+      return upper ? erfc(at) / 2 + rest : erfc(-at) / 2 - rest;
+    }  //
+
     TS_SPECIAL_FN double gammainc(double a, double x) {
       if (isnan(a) || isnan(x) || x < 0 || a < 0) return no_number();
       if (a == 0) return x > 0 ? 1 : no_number();
       if (x == 0) return 0;
       if (isinf(a)) return isinf(x) ? no_number() : 0;
       if (isinf(x)) return 1;
+      if (is_large(a)) return large_gammainc(a, x, false);
       return x <= 1 || x <= a ? lower_series(a, x) : 1 - upper_fraction(a, x);
     }  //
 
@@ -138,6 +158,7 @@ TS_SHARED_MATH(
       if (x == 0) return 1;
       if (isinf(a)) return isinf(x) ? no_number() : 1;
       if (isinf(x)) return 0;
+      if (is_large(a)) return large_gammainc(a, x, true);
       return x <= 1 || x <= a ? 1 - lower_series(a, x) : upper_fraction(a, x);
     })
 

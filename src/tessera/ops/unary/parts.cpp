@@ -197,8 +197,12 @@ TS_OP({
       TS_CHECK_IMPLEMENTED(is_floating(self.dtype()), "\"round_cpu\" not implemented for '",
                            dtype_title(self.dtype()), "'");
       double power = std::pow(10.0, std::abs(static_cast<double>(decimals)));
-      if (decimals > 0) return op::div(op::round(op::mul(self, power)), power);
-      return op::mul(op::round(op::div(self, power)), power);
+      // With 16 bits the product would be rounded to a half, or be infinite.
+      const bool widened = is_reduced_floating(self.dtype());
+      const TensorBase x = widened ? op::_to_dtype(self, DType::kFloat32) : self;
+      const TensorBase rounded = decimals > 0 ? op::div(op::round(op::mul(x, power)), power)
+                                              : op::mul(op::round(op::div(x, power)), power);
+      return widened ? op::_to_dtype(rounded, self.dtype()) : rounded;
     },
     .samples = {{"V([0.12, 1.37]), decimals=1"}, {"V([123.0, -468.0]), decimals=-1"}},
 });
