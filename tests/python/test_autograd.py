@@ -311,3 +311,18 @@ def test_what_was_compared_in_place_through_a_view_has_no_slope_there():
     y[1:].gt_(0)
     y.sum().backward()
     assert x.grad.tolist() == [3.0, 0.0, 0.0]
+
+
+def test_a_shape_that_was_changed_unseen_is_an_error():
+    x = torch.arange(35.0).view(5, 1, 7).requires_grad_()
+    windows = x.unfold(-1, 1, 2)
+    with torch.no_grad():
+        windows.squeeze_()
+    with pytest.raises(
+        RuntimeError, match=r"UnfoldBackward0: .* has shape \[5, 4\], but .* \[5, 1, 4, 1\]"
+    ):
+        windows.sum().backward()
+    y = x * x
+    y.data = torch.zeros(1000)
+    with pytest.raises(RuntimeError, match="MulBackward0: .* in place, unseen by autograd"):
+        y.sum().backward()

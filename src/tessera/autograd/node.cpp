@@ -192,6 +192,7 @@ void OpNode::add_slot(const TensorBase& t, int arg, bool save) {
 
 void OpNode::note_results(std::span<const TensorBase> results) {
   num_outputs = static_cast<uint32_t>(results.size());
+  if (results.size() == 1 && results[0].defined()) result_sizes_ = results[0].sizes();
   if (results.size() > 1)
     for (const TensorBase& t : results)
       result_geometry_.push_back(t.defined() ? Geometry{t.sizes(), t.dtype(), t.device()}
@@ -225,6 +226,14 @@ Grads OpNode::apply(Grads&& grads) {
            "backward through the graph a second time or if you need to access saved tensors after "
            "calling backward. (in ",
            name_, ")");
+  // A tensor that was reshaped in place while gradients were off has one of its new shape.
+  for (size_t i = 0; i < grads.size(); ++i) {
+    const Dims& expected = result_geometry_.empty() ? result_sizes_ : result_geometry_[i].sizes;
+    TS_CHECK(!grads[i].defined() || grads[i].sizes() == expected, name_,
+             ": the gradient of result ", i, " has shape ", grads[i].sizes(),
+             ", but the result had ", expected,
+             ": it was given another shape in place, unseen by autograd (in no_grad, or by .data)");
+  }
   size_t n = slots_.size();
   std::vector<TensorBase> unpacked(n);
   std::vector<Geometry> geometry(n);

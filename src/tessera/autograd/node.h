@@ -97,6 +97,7 @@ class OpNode final : public Node {
   std::vector<std::string> strings_;
   std::vector<SavedTensor> results_;       // empty where none is saved
   std::vector<Geometry> result_geometry_;  // of operators with several results
+  Dims result_sizes_;                      // of the others
   bool saves_ = false;                     // something that its backward reads
   bool released_ = false;
 };
