@@ -119,10 +119,7 @@ Ref<OpNode> node_of_write(const Op& op, Args args, const TensorBase& self) {
 // A write whose result does not change with what was there: comparisons in place.
 class ConstantWrite final : public autograd::Node {
  public:
-  explicit ConstantWrite(const TensorBase& self) {
-    num_outputs = 1;
-    next.push_back(autograd::gradient_edge(self));
-  }
+  explicit ConstantWrite(const TensorBase& self) { next.push_back(autograd::gradient_edge(self)); }
   autograd::Grads apply(autograd::Grads&& grads) override {
     return {grads[0].defined() ? op::zeros_like(grads[0]) : TensorBase()};
   }

@@ -57,11 +57,6 @@ KNOWN = [
         "PyTorch rounds on the way, or subtracts what is nearly the same",
     ),
     (
-        r"add_?|sub_?|rsub|diff|cumsum_?|trapezoid|cumulative_trapezoid",
-        lambda t, o, ops, kind: numpy.isnan(t) & (kind in COMPLEX),
-        "PyTorch multiplies by alpha, 1 + 0j: infinite times 0",
-    ),
-    (
         r"(nan)?median|mode|(arg)?sort|msort|topk|kthvalue|max|min|aminmax|cummax|cummin",
         lambda t, o, ops, kind: numpy.array(kind == "index"),
         "which of equal elements is not said",
@@ -105,8 +100,8 @@ KNOWN = [
     ),
     (
         r".*",
-        lambda t, o, ops, kind: numpy.array(kind in COMPLEX) & (extreme(ops) | numpy.isnan(t)),
-        "complex numbers with a huge or infinite part",
+        lambda t, o, ops, kind: numpy.array(kind in COMPLEX) & huge(ops),
+        "complex numbers with a huge or infinite part: PyTorch multiplies by alpha, 1 + 0j, too",
     ),
     (
         r"fmod_?|remainder_?|floor_divide_?|div_?",
