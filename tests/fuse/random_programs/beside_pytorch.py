@@ -46,7 +46,7 @@ def elements(t):
     flat = t.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
     if dtype_name(t) == "bfloat16":
         flat = flat.view(torch.int16 if isinstance(t, torch.Tensor) else tessera.int16)
-    return flat.numpy().copy()
+    return flat.clone().numpy()  # of zeros without memory, which PyTorch's gradients may be, too
 
 
 def numbers(t):

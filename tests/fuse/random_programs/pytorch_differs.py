@@ -114,7 +114,7 @@ KNOWN = [
         "PyTorch counts no NaN as equal to another",
     ),
     (
-        r"add_?|sub_?|rsub|mul_?|div_?|addcmul_?|addcdiv_?|hypot_?|lerp_?|where",
+        r"add_?|sub_?|rsub|mul_?|div_?|addcmul_?|addcdiv_?|hypot_?|lerp_?|where|xlogy_?|special\.xlog1py",
         lambda t, o, ops, kind: numpy.array(kind in REDUCED) & ~numpy.isfinite(t),
         "PyTorch rounds a number, or a tensor of one element, to 16 bits first",
     ),
