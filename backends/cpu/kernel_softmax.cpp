@@ -17,7 +17,7 @@ namespace {
 // The loops of one instruction set.
 template <class T>
 struct Loops {
-  void (*exponentials)(const T* x, T* e, int64_t n, T* top, T* sum);
+  void (*exponentials)(const T* x, T* e, int64_t n, const char* next, int64_t item, T* top, T* sum);
   void (*scale)(const T* e, T* y, int64_t n, T factor);
   void (*shift)(const T* x, T* y, int64_t n, T top, T log_sum);
   void (*column_max)(const T* x, int64_t step, int64_t rows, int64_t n, T* top);
@@ -29,8 +29,9 @@ struct Loops {
 
 #define TS_SOFTMAX_ISA(isa, bytes, target)                                                         \
   template <class T>                                                                               \
-  target void exponentials_##isa(const T* x, T* e, int64_t n, T* top, T* sum) {                    \
-    row_exponentials<T, bytes>(x, e, n, top, sum);                                                 \
+  target void exponentials_##isa(const T* x, T* e, int64_t n, const char* next, int64_t item,      \
+                                 T* top, T* sum) {                                                 \
+    row_exponentials<T, bytes>(x, e, n, next, item, top, sum);                                     \
   }                                                                                                \
   template <class T>                                                                               \
   target void scale_##isa(const T* e, T* y, int64_t n, T factor) {                                 \
@@ -92,6 +93,9 @@ constexpr int64_t kLeastColumns = 512;
 constexpr int64_t kUnitElements = 64 * 1024;
 // Elements that are converted or streamed at a time.
 constexpr int64_t kPiece = 512;
+// Bytes of a row up to which the next one is fetched while it is worked on: both, and the
+// exponentials, stay in the second-level cache.
+constexpr int64_t kLongestFetched = 128 * 1024;
 
 template <class T, bool kLog>
 struct Softmax {
@@ -155,8 +159,10 @@ struct Softmax {
   void row(int64_t r, T* buffer) const {
     const int64_t at = r * n;
     const T* from = row_values(at, buffer);
+    const bool fetch = stream && r + 1 < outer && n * item <= kLongestFetched;
     T top, sum;
-    loops.exponentials(from, kLog ? nullptr : buffer, n, &top, &sum);
+    loops.exponentials(from, kLog ? nullptr : buffer, n, fetch ? x + (at + n) * item : nullptr,
+                       item, &top, &sum);
     if constexpr (kLog) {
       const T log_sum = math::log(sum);
       write(at, n,

@@ -47,8 +47,11 @@ struct Larger {
 };
 
 // The largest element and the sum of exponentials below it; those go to e unless it is null.
+// Meanwhile the row at next, whose elements have item bytes, is fetched to the cache: its largest
+// element would else be waited for while nothing is computed.
 template <class T, int kBytes>
-TS_INLINE void row_exponentials(const T* x, T* e, int64_t n, T* top_out, T* sum) {
+TS_INLINE void row_exponentials(const T* x, T* e, int64_t n, const char* next, int64_t item,
+                                T* top_out, T* sum) {
   constexpr int64_t kStep = loops::kReduceLanes;
   constexpr int kWide = loops::vector_bytes<Larger>(kBytes);
   constexpr int kHalf = loops::LanesOf<T, kWide>::kCount / 2;
@@ -59,6 +62,9 @@ TS_INLINE void row_exponentials(const T* x, T* e, int64_t n, T* top_out, T* sum)
   alignas(64) T terms[kStep];
   int64_t i = 0;
   for (; i + kStep <= n; i += kStep) {
+    if (next)
+      for (int64_t line = 0; line < kStep * item; line += 64)
+        __builtin_prefetch(next + i * item + line);
     for (int64_t j = 0; j < kStep; ++j) terms[j] = exp_down(x[i + j] - top);
     if (e) __builtin_memcpy(e + i, terms, sizeof terms);
     detail::add_elements(lanes, terms);

@@ -214,20 +214,22 @@ struct Runner {
     put(p.num_inputs + s.dst, from);
   }
 
+  // Results that are written past the caches are not wanted there.
+  int num_fetched() const { return p.num_inputs + (plan.stream ? 0 : p.num_outputs); }
   // Memory of the next tile is asked for a few lines at a time between the steps of this one: the
   // hardware's own prefetching loses its thread among so many short runs.
   void begin_prefetch() {
     next_operand = 0;
     next_line = next_end = nullptr;
     int64_t lines = 0;
-    for (int i = 0; i < p.num_inputs + p.num_outputs; ++i)
+    for (int i = 0; i < num_fetched(); ++i)
       if (plan.operands[i].direct) lines += n * plan.operands[i].itemsize / 64 + 1;
     quota = lines / plan.num_steps + 1;
   }
   void prefetch() {
     for (int64_t left = quota; left > 0; --left) {
       while (next_line >= next_end) {
-        if (next_operand == p.num_inputs + p.num_outputs) return;
+        if (next_operand == num_fetched()) return;
         int i = next_operand++;
         if (!plan.operands[i].direct) continue;
         int64_t bytes = n * plan.operands[i].itemsize;
