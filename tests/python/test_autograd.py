@@ -326,3 +326,40 @@ def test_a_shape_that_was_changed_unseen_is_an_error():
     y.data = torch.zeros(1000)
     with pytest.raises(RuntimeError, match="MulBackward0: .* in place, unseen by autograd"):
         y.sum().backward()
+    y = x * 2
+    y[0].mul_(3)
+    with torch.no_grad():
+        torch.add(torch.ones(7), 1, out=y)
+    with pytest.raises(RuntimeError, match=r"CopySlices: .* has shape \[7\], but .* \[5, 1, 7\]"):
+        y.sum().backward()
+
+
+def test_views_of_what_was_resized_are_an_error():
+    x = torch.ones(4, 5, requires_grad=True)
+    y = x * 2
+    pieces = y.split(1)
+    with torch.no_grad():
+        torch.add(torch.ones(2, 4, 5), 1, out=y)  # two pieces now: there is no fourth
+    for _ in range(2):  # and is one when it is tried again
+        with pytest.raises(RuntimeError, match="its base had been transposed or resized in place"):
+            pieces[3].neg()
+    y = x * 2
+    row = y[1]
+    with torch.no_grad():
+        torch.add(torch.ones(2), 1, out=row)
+    y.mul_(2)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"view of shape \[5\] .* resized in place to \[2\]"):
+            row.neg()
+
+
+def test_a_base_that_was_transposed_and_back():
+    x = torch.ones(4, 5, requires_grad=True)
+    y = x * 2
+    row = y[1]
+    y.t_()
+    with pytest.raises(RuntimeError, match="its base had been transposed"):
+        row.neg()
+    y.t_().mul_(2)
+    row.sum().backward()
+    assert x.grad.tolist() == [[0.0] * 5, [4.0] * 5, [0.0] * 5, [0.0] * 5]

@@ -17,6 +17,9 @@ CopySlices::CopySlices(const TensorBase& base, std::vector<ViewStep> steps, Ref<
 }
 
 Grads CopySlices::apply(Grads&& grads) {
+  TS_CHECK(grads[0].sizes() == sizes_, "CopySlices: the gradient has shape ", grads[0].sizes(),
+           ", but the tensor that was written through a view had ", sizes_,
+           ": it was given another shape in place, unseen by autograd (in no_grad, or by .data)");
   // By operators, so that a second derivative finds its way through.
   TensorBase grad = new_empty_strided(sizes_, strides_, dtype_, device_);
   op::copy_(grad, grads[0], false);

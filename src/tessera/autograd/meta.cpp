@@ -94,10 +94,10 @@ void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, 
   if (parent.impl()->is_view && p && p->base.defined()) {
     m.base = p->base;
     m.steps = p->steps;
-    m.base_reshaped = p->base_reshaped;
+    m.base_layout = p->base_layout;
   } else {
     m.base = parent;
-    m.base_reshaped = p ? p->reshaped : 0;
+    m.base_layout = {parent.sizes(), parent.strides()};
   }
   m.steps.push_back(view_step(op, args, output));
   m.view_version = version_of(view);
@@ -109,8 +109,6 @@ void note_inplace_view(const TensorBase& t, const Op& op, Args args, Ref<Node> n
   if (m && m->base.defined()) {
     m->steps.push_back(view_step(op, args, 0));
     m->view_version = version_of(t);
-  } else {
-    ++meta_of(t).reshaped;
   }
   if (node) set_history(t, std::move(node), 0);
 }
@@ -123,8 +121,7 @@ void set_history(const TensorBase& t, Ref<Node> node, uint32_t output) {
 
 // The steps of a view hold for the geometry that its base had.
 static void check_base(const Meta& view) {
-  Meta* b = try_meta(view.base);
-  TS_CHECK(view.base_reshaped == (b ? b->reshaped : 0),
+  TS_CHECK(view.base.sizes() == view.base_layout[0] && view.base.strides() == view.base_layout[1],
            "a view was used after its base had been transposed or resized in place: make the view "
            "again.");
 }
@@ -136,15 +133,19 @@ static void refresh_view(const TensorBase& t) {
   if (!m || !m->base.defined()) return;
   uint32_t version = version_of(t);
   if (version == m->view_version) return;
+  if (m->base.requires_grad() && !is_leaf(m->base)) {
+    check_base(*m);
+    GradMode on(true);
+    TensorBase again = replay(m->steps, m->base);
+    TS_CHECK(again.sizes() == t.sizes(), "a view of shape ", again.sizes(),
+             " was used after it had been resized in place to ", t.sizes(),
+             " and its base had been written: make the view again.");
+    if (Meta* made = try_meta(again); made && made->grad_fn.node) {
+      m->grad_fn = made->grad_fn;
+      t.impl()->requires_grad = true;
+    }
+  }
   m->view_version = version;
-  if (!m->base.requires_grad() || is_leaf(m->base)) return;
-  check_base(*m);
-  GradMode on(true);
-  TensorBase again = replay(m->steps, m->base);
-  Meta* made = try_meta(again);
-  if (!made || !made->grad_fn.node) return;
-  m->grad_fn = made->grad_fn;
-  t.impl()->requires_grad = true;
 }
 
 Ref<Node> grad_fn(const TensorBase& t) {

@@ -134,9 +134,7 @@ struct Meta final : AutogradMeta {
   TensorBase base;
   std::vector<ViewStep> steps;
   uint32_t view_version = 0;
-  // How often this tensor was transposed or the like in place; of a view, what its base's was.
-  uint32_t reshaped = 0;
-  uint32_t base_reshaped = 0;
+  std::vector<Dims> base_layout;  // the sizes and strides of the base for which the steps hold
 
   bool base_requires_grad() const override;
   TensorBase& grad_slot() { return retained ? *retained : grad; }
