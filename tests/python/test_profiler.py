@@ -123,7 +123,7 @@ def test_table_layout(program, activities):
         assert title in titles
     assert "CPU Mem  Self CPU Mem" in titles
     assert lines[10].startswith("Self CPU time total: ")
-    shown = [float(line.split()[1].rstrip("%")) for line in lines[5:9]]
+    shown = [float(line[widths[0] :].split()[0].rstrip("%")) for line in lines[5:9]]
     assert shown == sorted(shown, reverse=True)
     with pytest.raises(AttributeError):
         prof.key_averages().table(sort_by="nonsense")
