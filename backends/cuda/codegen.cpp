@@ -3,6 +3,7 @@
 #include "codegen.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <vector>
 
@@ -12,6 +13,25 @@ namespace tessera::cuda {
 namespace {
 
 std::string num(int64_t v) { return std::to_string(v); }
+
+// Does the body name none of its sources and scalars? Its result is a constant then.
+bool is_constant(const PointwiseBody& b) {
+  const int sources = static_cast<int>(std::strlen(b.sources));
+  for (const char* c = b.text; *c;) {
+    if (!std::isalpha(static_cast<unsigned char>(*c)) && *c != '_') {
+      ++c;
+      continue;
+    }
+    const char* end = c;
+    while (std::isalnum(static_cast<unsigned char>(*end)) || *end == '_') ++end;
+    const std::string name(c, end);
+    if (name.size() == 1 && name[0] >= 'a' && name[0] < 'a' + sources) return false;
+    for (int s = 0; s < b.num_scalars; ++s)
+      if (name == "s" + num(s)) return false;
+    c = end;
+  }
+  return true;
+}
 
 class GroupText {
  public:
@@ -241,6 +261,7 @@ class GroupText {
         for (int s = 0; s < in.num_scalars; ++s)
           value += (s || in.num_sources ? ", " : "") + immediate(in.first_scalar + s);
         value = result_text(*in.body, value + ")");
+        if (is_constant(*in.body)) value = "hidden(" + value + ")";
       }
       // A value that is stored and read again is known to nobody either.
       const bool goes_on = i + 1 < g_.num_instrs || joined_;

@@ -200,7 +200,7 @@ TS_FN int64_t opaque(int64_t x) {
   return (int64_t)y;
 }
 TS_FN bool opaque(bool x) { return x; }
-// The assembler looks through a move. Of a truth or an integer that is a constant (x == x) it would
+// The assembler looks through a move. Of a constant (x == x on integers, x to the power of 0) it would
 // work the functions of it out by itself, not as the GPU does; a block has threads, which it does
 // not know.
 TS_FN unsigned block_threads() {
@@ -208,8 +208,14 @@ TS_FN unsigned block_threads() {
   asm("mov.u32 %0, %%ntid.x;" : "=r"(n));
   return n;
 }
-TS_FN bool hidden(bool x) { return x && block_threads() != 0; }
+TS_FN bool hidden(bool x) { return x != (block_threads() == 0); }
 TS_FN int64_t hidden(int64_t x) { return x ^ (int64_t)(block_threads() == 0); }
+TS_FN float hidden(float x) {
+  return __uint_as_float(__float_as_uint(x) ^ (unsigned)(block_threads() == 0));
+}
+TS_FN double hidden(double x) {
+  return __longlong_as_double(__double_as_longlong(x) ^ (long long)(block_threads() == 0));
+}
 // Arithmetic of doubles passes a NaN of its operands on, of which one depends on their order, and
 // that on the assembler: one kernel's result would differ from another's. That of floats makes one,
 // but a special function has paths on which its argument is passed on.

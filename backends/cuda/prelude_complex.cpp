@@ -37,6 +37,7 @@ TS_C operator/(Complex<R> a, Complex<R> b) {
 template <class R> TS_FN bool operator==(Complex<R> a, Complex<R> b) { return a.re == b.re && a.im == b.im; }
 template <class R> TS_FN bool operator!=(Complex<R> a, Complex<R> b) { return !(a == b); }
 TS_C opaque(Complex<R> x) { return {opaque(x.re), opaque(x.im)}; }
+TS_C hidden(Complex<R> x) { return {hidden(x.re), hidden(x.im)}; }
 TS_C one_nan(Complex<R> x) { return {one_nan(x.re), one_nan(x.im)}; }
 TS_C negate(Complex<R> x) { return {negate(x.re), negate(x.im)}; }
 TS_C conj(Complex<R> x) { return {x.re, negate(x.im)}; }

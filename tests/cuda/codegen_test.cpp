@@ -268,6 +268,29 @@ TEST(CudaCodegen, SeveralOutputsScalarsAndConversions) {
   EXPECT_EQ(text.find("op0_scale_f32(float a"), text.rfind("op0_scale_f32(float a"));
 }
 
+// The assembler would work functions of a constant out by other means than the GPU's.
+TEST(CudaCodegen, ConstantsAreHidden) {
+  const PointwiseBody one{"one", "return T(1);", "tt", 't', 0, {}};
+  const PointwiseBody scalar{"scalar", "return s0;", "t", 't', 1, {}};
+  const PointwiseBody tanh{"tanh", "return tanh(a);", "t", 't', 0, {}};
+  for (DType t : {DType::kFloat16, DType::kFloat32, DType::kFloat64, DType::kComplex64,
+                  DType::kComplex128, DType::kInt64}) {
+    Program p({100});
+    Source x = p.input(t);
+    Source made = p.body(one, reg_class(t), t, {x, x});
+    p.store(p.body(kAdd, reg_class(t), t, {made, x}));
+    std::string text = group_text(p.get(), plan_of(p));
+    EXPECT_NE(text.find("hidden(op0_one_"), std::string::npos) << text;
+    EXPECT_EQ(text.find("hidden(op1_add_"), std::string::npos);
+    expect_compiles(text);
+  }
+  Program p({100});
+  Source given =
+      p.body(scalar, RegClass::kF32, DType::kFloat32, {p.input(DType::kFloat32)}, {2.0f});
+  p.store(p.body(tanh, RegClass::kF32, DType::kFloat32, {given}));
+  EXPECT_EQ(group_text(p.get(), plan_of(p)).find("hidden(op"), std::string::npos);
+}
+
 TEST(CudaCodegen, KeyIsTheStructureAlone) {
   Program a = add_of({1024}, DType::kFloat32, {1}, {1});
   Program b = add_of({2048}, DType::kFloat32, {1}, {1}, 0x4000);

@@ -1,6 +1,10 @@
 """What a compiler or an assembler knows of a value changes no bit of a fused result: constants,
 signs, overflow, NaN."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from deferral import deferred  # noqa: F401
@@ -18,6 +22,8 @@ CONSTANTS = {
     "hardtanh": lambda x: torch.nn.functional.hardtanh(x, -0.7, 0.9),
     "truth": lambda x: same_integers(x).to(x.dtype),
     "one": lambda x: (x.to(torch.int64) ** 0).to(x.dtype),
+    "power": lambda x: x**0,
+    "never": lambda x: (x > x).to(x.dtype),
 }
 
 
@@ -147,3 +153,15 @@ def test_the_bits_of_nan_in_special_functions(name, device):
         with fuse.disabled():
             wanted = bits(before)
         assert bits(before) == wanted
+
+
+def test_all_of_it_where_groups_are_compiled(device):
+    # With a pack of kernels a group that is met for the first time is interpreted.
+    (torch.ones(3, device=device) + 1).tolist()
+    interprets = "TESSERA_EMULATOR" not in os.environ and os.environ.get("TESSERA_INTERPRET") != "0"
+    if not interprets or torch.device(device).type != "cuda" or not any(torch._C._compile_stats()):
+        pytest.skip("nothing is interpreted here")
+    env = {k: v for k, v in os.environ.items() if k != "TEST_PART"} | {"TESSERA_INTERPRET": "0"}
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run(tests, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
