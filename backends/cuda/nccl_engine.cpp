@@ -1,4 +1,5 @@
 // Collectives between GPUs by NCCL: a communicator for each group and device.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>

@@ -1,4 +1,5 @@
 // Collectives by MPI, each group with a communicator of its own.
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <stdexcept>

@@ -1,6 +1,8 @@
 // Host memory that is counted as a device's.
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "device.h"
 #include "shown.h"
 #include "state.h"

@@ -73,8 +73,12 @@ class Module {
   Module& operator=(Module&&) noexcept = default;
   virtual ~Module() = default;
 
-  // What it computes. Modules that take something else than one tensor have a forward of their own.
+  // What it computes. Modules that take something else than one tensor have a forward of their own,
+  // which hides this one: no mistake, there or in a program, so GCC need not name every such class.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverloaded-virtual"
   virtual Tensor forward(const Tensor& input);
+#pragma GCC diagnostic pop
   Tensor operator()(const Tensor& input) { return forward(input); }
 
   // ---- registering: of a name that is there already, in its place -----------------------------

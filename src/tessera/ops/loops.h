@@ -196,7 +196,7 @@ template <class B, class T, TileFn kLoop>
 void whole_tile(void* out, const void* const* in, const Imm* scalars, int64_t n) {
   using R = Letter<B::kResult, T>;
   constexpr int64_t kWhole = whole<B, T>();
-  const int64_t rest = n % kWhole, before = n - rest;
+  const int64_t rest = static_cast<int64_t>(static_cast<uint64_t>(n) % kWhole), before = n - rest;
   if (before) kLoop(out, in, scalars, before);
   if (!rest) return;
   alignas(64) Stored<B::letter(0), T> a[kWhole];

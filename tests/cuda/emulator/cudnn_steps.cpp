@@ -1,5 +1,6 @@
 // Graphs of several operations, as cuDNN's fused attention is given: one operation after the other
 // over tensors of four dimensions, all that lies between them in memory of its own.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
