@@ -84,6 +84,8 @@ def test_what_nvml_tells(tmp_path):
     env["LD_LIBRARY_PATH"] = f"{tmp_path}:{env.get('LD_LIBRARY_PATH', '')}"
     command = [sys.executable, "-m", "tessera", "top", "--once"]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
+    if "without its cuda backend" in done.stdout:
+        pytest.skip("NVML is the CUDA backend's")
     assert done.returncode == 0, done.stdout + done.stderr
     text = done.stdout
     assert "Driver Version: 570.86.15   CUDA Version: 12.8" in text

@@ -11,7 +11,10 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 # The names of devices in words of an expected line, see README.md.
-NO_GPU = ".*(?:Found no NVIDIA driver on your system|No CUDA GPUs are available|no CUDA-capable).*"
+NO_GPU = (
+    ".*(?:Found no NVIDIA driver on your system|No CUDA GPUs are available|no CUDA-capable|"
+    "without its cuda backend).*"
+)
 
 
 class Block(NamedTuple):

@@ -62,10 +62,13 @@ void AnyModule::wrong_class() const {
 Module::Module() : body_(std::make_shared<ModuleBody>()) {}
 Module::Module(const Module& other) : body_(Cloning::copied(other.body_)) {}
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverloaded-virtual"  // module.h says why
 Tensor Module::forward(const Tensor&) {
   raise(ErrorKind::kNotImplemented,
         cat("Module [", name(), "] has no \"forward\" function that takes one tensor"));
 }
+#pragma GCC diagnostic pop
 
 // ---- registering ------------------------------------------------------------------------------
 

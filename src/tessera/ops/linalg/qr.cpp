@@ -222,7 +222,8 @@ TS_OP({
           b.set(2, left ? r.g_matrix : mH(r.g_matrix));
         },
     .autocast = Autocast::kFloat32Cpu,
-    .samples = {{"T(4, 3, dtype='float64'), T(3, dtype='float64'), T(4, 2, dtype='float64')"}},
+    // Small ones: larger reflections leave differences of large numbers to a numerical derivative.
+    .samples = {{"U(4, 3, dtype='float64'), U(3, dtype='float64'), U(4, 2, dtype='float64')"}},
 });
 
 namespace {
