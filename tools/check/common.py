@@ -1,6 +1,7 @@
 """What the checks share: the project's files, and how a finding is printed."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,14 +14,11 @@ def files(*folders: str, suffixes: tuple[str, ...] = ()) -> list[Path]:
     """The project's files, relative to its root: tracked ones, and new ones git does not ignore.
 
     `folders` keeps those under one of these folders, `suffixes` those whose names end so. Where
-    there is no repository (an unpacked archive) the tree is walked instead.
+    there is no repository (an unpacked archive), or no git, the tree is walked instead.
     """
-    listing = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    listed = ["-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    git = shutil.which("git") or "false"
+    listing = subprocess.run([git, *listed], capture_output=True, text=True, check=False)
     if listing.returncode == 0:
         names = set(listing.stdout.split("\0")) - {""}
     else:
