@@ -55,6 +55,14 @@ def cuda(accelerator):
     torch.compiler.reset()
 
 
+@pytest.fixture
+def compiles(device):
+    """Skips where no kernel is compiled: on the CPU, and on the virtual GPU."""
+    (torch.ones(3, device=device) + 1).tolist()
+    if torch.device(device).type != "cuda" or not any(torch._C._compile_stats()):
+        pytest.skip("nothing is compiled here")
+
+
 @pytest.fixture(autouse=True)
 def clean_modes():
     """Modes that a failed test left behind."""

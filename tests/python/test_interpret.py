@@ -79,13 +79,6 @@ def run(mode, folder, *arguments):
     return json.loads(done.stdout), [line.split(" ", 3)[2:] for line in lines]
 
 
-@pytest.fixture
-def compiles(device):
-    (torch.ones(3, device=device) + 1).tolist()
-    if torch.device(device).type != "cuda" or sum(torch._C._compile_stats()) == 0:
-        pytest.skip("nothing is compiled here")
-
-
 def test_the_same_bits(compiles, tmp_path):
     compiled, waits = run("0", tmp_path)
     assert ["later", "add"] not in waits
