@@ -1,6 +1,8 @@
 """Edges of operators: infinities, half floats that overflow on the way, empty matrices, layouts."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -222,6 +224,20 @@ def test_incomplete_gamma_functions_of_large_numbers(device):
     far = torch.tensor([1.7e8, 1e300], dtype=torch.float64, device=device)
     assert torch.igamma(torch.full_like(far, 1.5e8), far).tolist() == [1.0, 1.0]
     assert torch.igammac(far, torch.full_like(far, 1.5e8)).tolist() == [1.0, 1.0]
+
+
+# No measure of speed: a hundredth of the limit is enough, and 100,000 steps an element took minutes.
+def test_incomplete_gamma_functions_far_beyond_their_order_come_to_an_end(device):
+    program = (
+        "import tessera as torch\n"
+        f"a = torch.rand(1 << 21, dtype=torch.float64, device={str(device)!r})\n"
+        "x = (1 + a.flip(0)) * 1e100\n"
+        "print(torch.igamma(a, x).sum().item(), torch.igammac(a, x).sum().item())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == [str(float(1 << 21)), "0.0"], done.stderr
 
 
 def test_bessel_functions_of_the_largest_numbers(device):

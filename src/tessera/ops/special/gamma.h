@@ -106,6 +106,9 @@ TS_SHARED_MATH(
     }  //
 
     TS_SPECIAL_FN double upper_fraction(double a, double x) {
+      // Far beyond a nothing is left, and the fraction would not settle.
+      double scale = front(a, x) * a;
+      if (scale == 0) return 0;
       // Lentz's method on 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - ...)).
       double b = x + 1 - a, c = 1 / kTiny, d = 1 / b, h = d;
       TS_ROLLED for (int n = 1; n < 100000; ++n) {
@@ -120,7 +123,7 @@ TS_SHARED_MATH(
         h *= step;
         if (fabs(step - 1) < 1e-16) break;
       }
-      return front(a, x) * a * h;
+      return scale * h;
     }  //
 
     // From where on series and fraction would take too many steps: Temme's uniform expansion, whose
