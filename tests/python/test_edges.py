@@ -226,7 +226,7 @@ def test_incomplete_gamma_functions_of_large_numbers(device):
     assert torch.igammac(far, torch.full_like(far, 1.5e8)).tolist() == [1.0, 1.0]
 
 
-# No measure of speed: a hundredth of the limit is enough; 100,000 steps an element took minutes.
+# No measure of speed: a hundredth of the limit is enough; steps that do not settle took minutes.
 def test_incomplete_gamma_functions_far_beyond_their_order_come_to_an_end(device):
     program = (
         "import tessera as torch\n"
