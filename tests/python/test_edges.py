@@ -240,6 +240,16 @@ def test_incomplete_gamma_functions_far_beyond_their_order_come_to_an_end(device
     assert done.stdout.split() == [str(float(1 << 21)), "0.0"], done.stderr
 
 
+FAR_LEFT = [(3, -62.01255336054963, 0), (4, 259.7575760906732, 32.46969701133414)]
+
+
+@pytest.mark.parametrize("s, quarter, half", FAR_LEFT)
+def test_zeta_of_numbers_far_left_of_zero(s, quarter, half, device):
+    x = torch.tensor([-99999.25, -200000.5, -1e6 - 0.5], dtype=torch.float64, device=device)
+    got = torch.special.zeta(torch.full_like(x, s), x).tolist()
+    assert got == pytest.approx([quarter, half, half], rel=1e-12, abs=1e-9)
+
+
 def test_bessel_functions_of_the_largest_numbers(device):
     x = torch.tensor([1.7976931348623157e308], dtype=torch.float64, device=device)
     assert torch.special.i0e(x).item() == pytest.approx(2.9754474593159e-155, rel=1e-13)

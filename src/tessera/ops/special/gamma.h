@@ -38,7 +38,7 @@ TS_SHARED_MATH(
       return log(x) - 0.5 / x - series + shift;
     }  //
 
-    TS_SPECIAL_FN double zeta(double s, double q) {
+    TS_SPECIAL_FN double zeta_summed(double s, double q) {
       if (s == 1) return infinite();
       if (s < 1 || isnan(s) || isnan(q)) return no_number();
       if (q <= 0) {
@@ -67,6 +67,15 @@ TS_SHARED_MATH(
         factor *= (s + 2 * k + 1) * (s + 2 * k + 2) / (at * at);
       }
       return sum;
+    }  //
+
+    TS_SPECIAL_FN double zeta(double s, double q) {
+      if (!(q < -1000) || isinf(q) || q == floor(q) || s != floor(s) || s <= 1)
+        return zeta_summed(s, q);
+      // Too many terms left of zero: those are the mirrored sum from the nearest to the farthest.
+      double fraction = q - floor(q);
+      double left = zeta_summed(s, 1 - fraction) - zeta_summed(s, 1 - q);
+      return zeta_summed(s, fraction) + (fmod(s, 2) == 1 ? -left : left);
     }  //
 
     TS_SPECIAL_FN double trigamma(double x) {
