@@ -1,4 +1,4 @@
-"""Runs every block on a device, keeps what came of it, and writes the table of the README.
+"""Runs every block on a device, keeps what came of it, and writes the table of docs/programs.md.
 
 python table.py cpu virtual     runs them here with the Tessera that this interpreter imports
 python table.py --write         only writes the table, from results.json
@@ -48,7 +48,7 @@ def rows(results):
     for block in all_blocks():
         cells = [results.get(kind, {}).get("blocks", {}).get(block.name, "") for kind in COLUMNS]
         place = f"{block.document[:3]} | {block.first}-{block.last}"
-        link = f"[{block.name[4:]}](tests/seeds/blocks/{block.file})"
+        link = f"[{block.name[4:]}](../tests/seeds/blocks/{block.file})"
         yield f"| {place} | {link} | " + " | ".join(cells) + " |"
     totals = []
     for kind in COLUMNS:
@@ -60,7 +60,7 @@ def rows(results):
 
 def write(results):
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    path = ROOT / "README.md"
+    path = ROOT / "docs" / "programs.md"
     before, _, rest = path.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
     path.write_text("\n".join([before + BEGIN, *rows(results), END + after]))
