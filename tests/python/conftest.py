@@ -1,6 +1,8 @@
 """What the tests share. DEVICE says where tensors live: cpu, virtual or cuda."""
 
+import faulthandler
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +14,39 @@ if KIND == "virtual":
     os.environ.setdefault("TESSERA_VIRTUAL_GPU", "2x2GiB")
 
 import tessera as torch
+
+# Seconds that a test may take; `@pytest.mark.limit(N)` sets another limit. A test that takes
+# longer fails. If the interpreter cannot run (a hang in C++), the process prints its stacks and
+# exits GRACE seconds later.
+LIMIT = float(os.environ.get("TESSERA_TEST_SECONDS", "300"))
+GRACE = 30
+STDERR = pytest.StashKey()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    mark = item.get_closest_marker("limit")
+    seconds = mark.args[0] if mark else LIMIT
+    owner = os.getpid()
+
+    def stop(_signal, _frame):
+        if os.getpid() == owner:  # a forked child keeps the handler
+            pytest.fail(f"{item.nodeid} took longer than {seconds:.0f} s", pytrace=True)
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=item.config.stash[STDERR])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def pytest_configure(config):
+    # Before pytest captures the descriptor: what faulthandler writes must reach the log.
+    config.stash[STDERR] = os.fdopen(os.dup(sys.__stderr__.fileno()), "w")
 
 
 def pytest_report_header(config):

@@ -14,8 +14,6 @@ CASES = json.loads((Path(__file__).parent / "data" / "random.json").read_text())
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[1]}@{c[0]}")
 def test_draws_are_pytorchs(case):
     seed, text, expected = case
-    if ".full(" in text and not hasattr(torch, "full"):
-        pytest.skip("full is not there yet")
     found = run(torch, seed, text)
     normal = any(word in text for word in ("randn", "normal", "exponential", "cauchy"))
     assert len(found) == len(expected)
