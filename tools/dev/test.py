@@ -51,6 +51,7 @@ EMULATED_FILES = (
     "test_norms.py",
     "test_optim.py",
     "test_optimizers.py",
+    "test_philox.py",
     "test_pointwise.py",
     "test_products.py",
     "test_random.py",
