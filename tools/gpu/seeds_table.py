@@ -1,4 +1,4 @@
-"""Every code block of tests/seeds on the GPU, for the table of docs/programs.md: seeds_table.py [--out FILE].
+"""Every code block of tests/seeds on the GPU, for the table of docs/programs.md.
 
 With --out the results go into a file, for `tests/seeds/table.py --merge FILE` on another machine;
 without, into the table here.
