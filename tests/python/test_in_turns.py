@@ -81,3 +81,11 @@ def test_what_is_carried_names_no_place_of_this_machine():
         assert not [word for word in words if place in word]
     assert commands["link"].count(carry.NANOBIND_OBJECTS) == 1
     assert "python/tessera/_C@SUFFIX@" in commands["link"]
+
+
+def test_a_previous_build_instead_of_pytorch(tmp_path):
+    done = in_turns(tmp_path, "--previous", tmp_path)
+    assert done.returncode == 0, done.stderr
+    turns = [line.split()[0] for line in (tmp_path / "turns").read_text().splitlines()]
+    assert turns == ["tessera"] * 6
+    assert "previous" in done.stdout and "PyTorch" not in done.stdout
