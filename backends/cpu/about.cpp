@@ -4,10 +4,12 @@
 #include "blas.h"
 #include "conv.h"
 #include "isa.h"
+#include "library_call.h"
 #include "thread_pool.h"
 
 extern "C" __attribute__((visibility("default"))) const char* tessera_backend_about() {
   using namespace tessera::cpu;
+  LibraryCall call;  // opens the libraries
   static constexpr const char* names[] = {"baseline", "AVX2", "AVX-512"};
   static thread_local char text[512];
   const char* onednn = onednn_release();

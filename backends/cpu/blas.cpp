@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "library_call.h"
 #include "thread_pool.h"
 
 namespace tessera::cpu {
@@ -24,6 +25,7 @@ bool open_blas(Blas& out) {
   for (const char* name : {asked, "libopenblas.so.0", "libopenblas.so"})
     if (name && !lib) lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!lib) return false;
+  renew_fork_handlers();
   out.sgemm = reinterpret_cast<decltype(out.sgemm)>(dlsym(lib, "cblas_sgemm"));
   out.dgemm = reinterpret_cast<decltype(out.dgemm)>(dlsym(lib, "cblas_dgemm"));
   out.cgemm = reinterpret_cast<decltype(out.cgemm)>(dlsym(lib, "cblas_cgemm"));

@@ -1,5 +1,7 @@
 #include "fft_plan.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cmath>
 #include <list>
@@ -313,15 +315,19 @@ void FftGrid<T>::root(int64_t k, T* re, T* im) const {
 
 namespace {
 
+// Of the lists of all kinds of tables; held while the process forks.
+constinit std::mutex g_lists;
+[[maybe_unused]] const int g_at_fork =
+    pthread_atfork([] { g_lists.lock(); }, [] { g_lists.unlock(); }, [] { g_lists.unlock(); });
+
 // The few lengths used last, of one kind of table.
 template <class P>
 std::shared_ptr<const P> recent(int64_t n) {
   constexpr size_t kCount = 32;
   constexpr int64_t kBytes = int64_t{64} << 20;
-  static std::mutex mutex;
   static std::list<std::shared_ptr<const P>> kept;
   {
-    std::lock_guard lock(mutex);
+    std::lock_guard lock(g_lists);
     for (auto it = kept.begin(); it != kept.end(); ++it)
       if ((*it)->length() == n) {
         kept.splice(kept.begin(), kept, it);
@@ -329,7 +335,7 @@ std::shared_ptr<const P> recent(int64_t n) {
       }
   }
   auto made = std::make_shared<const P>(n);  // without the lock: it may ask for other lengths
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(g_lists);
   kept.push_front(made);
   int64_t bytes = 0;
   size_t count = 0;

@@ -7,6 +7,7 @@
 #include "conv.h"
 #include "convert_scalar.h"
 #include "gemm_blocked.h"
+#include "library_call.h"
 #include "scratch.h"
 #include "thread_pool.h"
 
@@ -275,6 +276,7 @@ const T* data_of(const KernelTensor& t) {
 
 // Inputs: input, weight, perhaps bias.
 Status conv_forward(const KernelArgs& a) {
+  LibraryCall call;
   const ConvShape s = conv_shape(a.inputs[0], a.outputs[0], a.inputs[1], a.ints);
   return with_conv_type(a.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     const T* bias = a.num_inputs > 2 ? data_of<T>(a.inputs[2]) : nullptr;
@@ -292,6 +294,7 @@ Status conv_forward(const KernelArgs& a) {
 
 // Inputs: output's gradient, weight.
 Status conv_backward_input(const KernelArgs& a) {
+  LibraryCall call;
   const ConvShape s = conv_shape(a.outputs[0], a.inputs[0], a.inputs[1], a.ints);
   return with_conv_type(a.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     T* out = static_cast<T*>(a.outputs[0].data);
@@ -309,6 +312,7 @@ Status conv_backward_input(const KernelArgs& a) {
 
 // Inputs: output's gradient, input.
 Status conv_backward_weight(const KernelArgs& a) {
+  LibraryCall call;
   const ConvShape s = conv_shape(a.inputs[1], a.inputs[0], a.outputs[0], a.ints);
   return with_conv_type(a.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     T* out = static_cast<T*>(a.outputs[0].data);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "lapack.h"
+#include "library_call.h"
 #include "scratch.h"
 #include "strided.h"
 #include "thread_pool.h"
@@ -104,6 +105,7 @@ inline int to_int(int64_t v) { return static_cast<int>(v); }
 // Calls `f.template operator()<T>(const Lapack<T>&)` for the dtype of a kernel's first input.
 template <class F>
 Status with_lapack(const KernelArgs& args, const F& f) {
+  LibraryCall call;
   for (int i = 0; i < args.num_inputs; ++i)
     for (int d = 0; d < args.inputs[i].ndim; ++d)
       if (args.inputs[i].sizes[d] > INT_MAX)

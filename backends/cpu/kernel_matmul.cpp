@@ -10,6 +10,7 @@
 #include "convert_scalar.h"
 #include "gemm.h"
 #include "kernels.h"
+#include "library_call.h"
 #include "matmul_floats.h"
 #include "scratch.h"
 #include "strided.h"
@@ -239,6 +240,7 @@ Status matmul(const KernelArgs& args) {
   const Shape s{a.sizes[0], a.sizes[1], a.sizes[2], b.sizes[2]};
   if (s.batch * s.m * s.n == 0) return {};
   if (is_floating(a.dtype) && matmul_floats(args)) return {};
+  LibraryCall call;
   switch (a.dtype) {
     case DType::kFloat32:
       return matmul_plain<float>(args, s);

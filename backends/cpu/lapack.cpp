@@ -8,6 +8,7 @@
 #include <initializer_list>
 
 #include "blas.h"
+#include "library_call.h"
 
 namespace tessera::cpu {
 
@@ -30,7 +31,11 @@ void* open_library() {
 }
 
 void* library() {
-  static void* const lib = open_library();
+  static void* const lib = [] {
+    void* opened = open_library();
+    if (opened) renew_fork_handlers();
+    return opened;
+  }();
   return lib;
 }
 

@@ -9,6 +9,7 @@
 
 #include "../onednn/table.h"
 #include "conv.h"
+#include "library_call.h"
 #include "thread_pool.h"
 
 namespace tessera::cpu {
@@ -25,6 +26,7 @@ const onednn::Table* open_table() {
   path = path.substr(0, path.rfind('/') + 1) + "libtessera_onednn.so";
   void* lib = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!lib) return nullptr;
+  renew_fork_handlers();
   auto table = reinterpret_cast<const onednn::Table* (*)()>(dlsym(lib, "tessera_onednn_table"));
   const onednn::Table* t = table ? table() : nullptr;
   return t && t->version == onednn::kVersion ? t : nullptr;

@@ -160,22 +160,24 @@ class Pool {
 std::atomic<int> g_threads{0};
 std::atomic<Pool*> g_pool{nullptr};
 
+constinit std::mutex g_making;
+
+// The child has no workers: it makes a pool of its own.
+[[maybe_unused]] const int g_at_fork =
+    pthread_atfork([] { g_making.lock(); }, [] { g_making.unlock(); },
+                   [] {
+                     g_pool.store(nullptr, std::memory_order_relaxed);
+                     tl_in_parallel = false;
+                     g_making.unlock();
+                   });
+
 // Never destroyed: its threads may outlive static destruction.
 Pool* pool() {
   Pool* p = g_pool.load(std::memory_order_acquire);
   if (p) return p;
-  static std::mutex* make = new std::mutex;
-  std::lock_guard lock(*make);
+  std::lock_guard lock(g_making);
   p = g_pool.load(std::memory_order_acquire);
   if (!p) {
-    static bool hooked = false;
-    if (!hooked) {
-      hooked = true;
-      pthread_atfork(nullptr, nullptr, [] {
-        g_pool.store(nullptr, std::memory_order_relaxed);
-        tl_in_parallel = false;
-      });
-    }
     p = new Pool;
     g_pool.store(p, std::memory_order_release);
   }

@@ -75,10 +75,16 @@ constexpr const char* kForked =
 std::atomic<bool> g_forked{false};
 
 void in_child() {
-  g_forked.store(true);
   for (auto& device : g_devices)
-    if (Device* d = device.load()) d->fault.store(kForked);
+    if (Device* d = device.load()) {
+      g_forked.store(true);
+      d->fault.store(kForked);
+    }
+  g_init_mutex.unlock();
 }
+// Registered while the library is loaded: see Note [Locks during a fork] in base/fork.h.
+[[maybe_unused]] const int g_at_fork =
+    pthread_atfork([] { g_init_mutex.lock(); }, [] { g_init_mutex.unlock(); }, in_child);
 
 Status first_use(int ordinal, Device** out) {
   if (g_forked.load()) return fail(Code::kFailed, "%s", kForked);
@@ -90,8 +96,6 @@ Status first_use(int ordinal, Device** out) {
   if (ordinal < 0 || ordinal >= count || ordinal >= kMaxDevices)
     return fail(Code::kFailed, "cuda:%d does not exist: there are %d CUDA devices", ordinal, count);
   std::lock_guard lock(g_init_mutex);
-  static const int handler = pthread_atfork(nullptr, nullptr, in_child);
-  (void)handler;
   Device* d = g_devices[ordinal].load(std::memory_order_acquire);
   if (!d) {
     prepare_nvrtc(cu->version);

@@ -4,6 +4,25 @@
 
 namespace tessera::vgpu {
 
+namespace {
+constinit std::mutex creating;  // a default stream
+}
+
+// Called for the devices in order; the first also locks what they share.
+void Device::lock_for_fork() {
+  if (index_ == 0) creating.lock();
+  streams_mutex_.lock();
+  memory_mutex_.lock();
+  failure_mutex_.lock();
+}
+
+void Device::unlock_after_fork() {
+  failure_mutex_.unlock();
+  memory_mutex_.unlock();
+  streams_mutex_.unlock();
+  if (index_ == 0) creating.unlock();
+}
+
 Stream* Device::create_stream() {
   auto made = std::make_shared<Stream>(*this);
   active_.store(true, std::memory_order_relaxed);
@@ -18,7 +37,6 @@ Stream* Device::stream(StreamHandle handle, Status* status) {
   if (!s) {
     s = default_stream_.load(std::memory_order_acquire);
     if (s) return s;
-    static std::mutex creating;
     std::lock_guard lock(creating);
     s = default_stream_.load(std::memory_order_acquire);
     if (!s) {

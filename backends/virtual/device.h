@@ -50,6 +50,10 @@ class Device {
   Status take_failure();
   bool faulted() const { return faulted_.load(std::memory_order_relaxed); }
 
+  // Around a fork: a child without workers may go on to use the device.
+  void lock_for_fork();
+  void unlock_after_fork();
+
   // Tells who looks from outside how much of it is used.
   void show_memory();
 

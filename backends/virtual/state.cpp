@@ -13,12 +13,25 @@ void at_exit() {
   if (!forked.load()) state().stop();
 }
 
+std::atomic<State*> made_state{nullptr};
+State* held = nullptr;  // locked by the thread that forks
+
+void before_fork() {
+  held = made_state.load();
+  if (held) held->lock_for_fork();
+}
+void after_fork() {
+  if (held) held->unlock_after_fork();
+  held = nullptr;
+}
 void in_child() {
   // Without workers yet nothing was lost, and the child may start its own.
-  State& s = state();
-  for (int i = 0; i < s.count(); ++i)
-    if (s.device(i).active()) forked.store(true);
+  for (int i = 0; held && i < held->count(); ++i)
+    if (held->device(i).active()) forked.store(true);
+  after_fork();
 }
+// While the library is loaded: see Note [Locks during a fork] in base/fork.h.
+[[maybe_unused]] const int g_at_fork = pthread_atfork(before_fork, after_fork, in_child);
 
 }  // namespace
 
@@ -29,12 +42,21 @@ State::State() : config_(read_config()) {
 State& state() {
   static State* s = [] {
     auto* made = new State;
+    made_state.store(made);
     std::atexit(at_exit);
     return made;
   }();
-  static const int handler = pthread_atfork(nullptr, nullptr, in_child);
-  (void)handler;
   return *s;
+}
+
+void State::lock_for_fork() {
+  for (auto& d : devices_) d->lock_for_fork();
+  pinned_mutex_.lock();
+}
+
+void State::unlock_after_fork() {
+  pinned_mutex_.unlock();
+  for (auto& d : devices_) d->unlock_after_fork();
 }
 
 bool State::drain() {

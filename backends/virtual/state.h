@@ -25,6 +25,9 @@ class State {
   Status host_deallocate(void* p);
   bool is_pinned(const void* p);
 
+  void lock_for_fork();
+  void unlock_after_fork();
+
  private:
   Config config_;
   std::vector<std::unique_ptr<Device>> devices_;

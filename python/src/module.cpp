@@ -59,8 +59,7 @@ void translate(const std::exception_ptr& p, void*) {
 
 void fill(nb::module_& m) {
   PyObject* module = m.ptr();
-  blocking_enter = leave_python;
-  blocking_leave = enter_python;
+  set_blocking_hooks(leave_python, enter_python);
   init_errors(module);
   init_types(module);
   init_torch_function(module);

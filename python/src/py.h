@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/base/mutex.h"
 
 namespace tessera::python {
 
@@ -37,6 +38,7 @@ inline bool finalizing() { return _Py_IsFinalizing(); }
 // May this thread take Python's lock? When the interpreter ends only the one that has it may go on;
 // others would be ended in the middle of C++ frames.
 inline bool may_enter_python() {
+  if (!PyGILState_Check()) require_no_mutex("Python's lock is taken");
   return Py_IsInitialized() && (!finalizing() || PyGILState_Check());
 }
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <unordered_set>
 
 #include "tessera/autograd/node.h"
+#include "tessera/base/fork.h"
 
 namespace tessera::autograd {
 
@@ -18,13 +18,15 @@ std::atomic<uint64_t> g_hook_id{1};
 
 struct Tracker {
   std::atomic<bool> on{false};
-  std::mutex mutex;
+  Mutex mutex;
   std::unordered_set<const Node*> nodes;
 };
 Tracker& tracker() {
   static Tracker* t = new Tracker;
   return *t;
 }
+Mutex& lock_of_tracker() { return tracker().mutex; }
+const HeldDuringFork<ForkStage::kGraphNodes, lock_of_tracker> g_at_fork;
 
 template <class List>
 bool erase_id(List& list, uint64_t id) {

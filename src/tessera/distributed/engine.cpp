@@ -3,11 +3,16 @@
 #include <dlfcn.h>
 
 #include <map>
-#include <mutex>
+
+#include "tessera/base/fork.h"
 
 namespace tessera::distributed {
 
 namespace {
+
+constinit Mutex g_mutex;
+Mutex& lock_of_engines() { return g_mutex; }
+const HeldDuringFork<ForkStage::kEngines, lock_of_engines> g_at_fork;
 
 struct Found {
   const EngineTable* table = nullptr;
@@ -26,6 +31,7 @@ Found open(const std::string& name) {
     const char* text = dlerror();
     return {nullptr, text ? text : path + " cannot be opened"};
   }
+  renew_fork_handlers();
   auto entry = reinterpret_cast<EngineEntry>(dlsym(library, kEngineEntryName));
   const EngineTable* table = entry ? entry() : nullptr;
   if (!table || table->version != kEngineVersion)
@@ -36,9 +42,8 @@ Found open(const std::string& name) {
 }  // namespace
 
 const EngineTable* find_engine(const std::string& name, std::string* why) {
-  static std::mutex mutex;
   static auto* known = new std::map<std::string, Found>;
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(g_mutex);
   auto at = known->find(name);
   if (at == known->end()) at = known->emplace(name, open(name)).first;
   if (why) *why = at->second.why;

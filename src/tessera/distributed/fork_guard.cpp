@@ -1,39 +1,40 @@
 #include "tessera/distributed/fork_guard.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <unistd.h>
 
-#include <mutex>
 #include <set>
+
+#include "tessera/base/fork.h"
 
 namespace tessera::distributed {
 
 namespace {
 
 struct Guarded {
-  std::mutex mutex;
+  Mutex mutex;
   std::set<int> fds;
 };
 
 // Never destroyed: connections may be closed while the process ends.
 Guarded& guarded() {
-  static Guarded* g = [] {
-    auto* fresh = new Guarded;
-    pthread_atfork([] { guarded().mutex.lock(); }, [] { guarded().mutex.unlock(); },
-                   [] {
-                     // The numbers stay taken: objects that are copies too will close them.
-                     int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-                     for (int fd : guarded().fds)
-                       if (nothing >= 0) ::dup3(nothing, fd, O_CLOEXEC);
-                     if (nothing >= 0) ::close(nothing);
-                     guarded().fds.clear();
-                     guarded().mutex.unlock();
-                   });
-    return fresh;
-  }();
+  static auto* g = new Guarded;
   return *g;
 }
+
+const AtFork g_at_fork(
+    ForkStage::kSockets, [] { guarded().mutex.lock(); }, [] { guarded().mutex.unlock(); },
+    [] {
+      if (!guarded().fds.empty()) {
+        // The numbers stay taken: objects that are copies too will close them.
+        int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+        for (int fd : guarded().fds)
+          if (nothing >= 0) ::dup3(nothing, fd, O_CLOEXEC);
+        if (nothing >= 0) ::close(nothing);
+        guarded().fds.clear();
+      }
+      guarded().mutex.unlock();
+    });
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // The client of a server's keys and values.
 #include "tessera/base/blocking.h"
+#include "tessera/base/fork.h"
 #include "tessera/distributed/error.h"
 #include "tessera/distributed/store.h"
 
@@ -16,10 +17,13 @@ std::string request(char what, const std::string& key) {
 // A server that lives answers long before that.
 constexpr auto kPatience = std::chrono::seconds(30);
 
+constinit Mutex g_servers;
+Mutex& lock_of_servers() { return g_servers; }
+const HeldDuringFork<ForkStage::kStores, lock_of_servers> g_at_fork;
+
 std::shared_ptr<Server> kept_server(const Store::MeetingPoint& at) {
-  static std::mutex mutex;
   static auto* all = new std::map<std::string, std::shared_ptr<Server>>;
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(g_servers);
   auto& server = (*all)[cat(at.host, ":", int{at.port}, " ", at.secret)];
   if (!server) server = std::make_shared<Server>(at.host, at.port, at.secret);
   return server;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tessera/base/blocking.h"
+#include "tessera/base/fork.h"
 #include "tessera/distributed/engine.h"
 #include "tessera/distributed/environment.h"
 #include "tessera/distributed/error.h"
@@ -16,7 +17,7 @@ namespace tessera::distributed {
 namespace {
 
 struct World {
-  std::mutex mutex;
+  Mutex mutex;
   std::shared_ptr<Job> job;
   std::shared_ptr<ProcessGroup> group;
   int times = 0;   // it was initialized: jobs that share a store are told apart by it
@@ -29,6 +30,8 @@ World& the_world() {
   static World* w = new World;
   return *w;
 }
+Mutex& lock_of_world() { return the_world().mutex; }
+const HeldDuringFork<ForkStage::kProcessGroup, lock_of_world> g_at_fork;
 
 std::string parameter(const std::string& url, const std::string& name) {
   size_t at = url.find('?');

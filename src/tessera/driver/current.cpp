@@ -32,10 +32,13 @@ void set_current_stream(int device, StreamHandle stream) {
 }
 
 int device_count() {
-  static const int count = [] {
+  // No static variable with a guard: a thread may be in the initializer while the process forks.
+  static constinit std::atomic<int> known{-1};
+  int count = known.load(std::memory_order_relaxed);
+  if (count < 0) [[unlikely]] {
     const Backend* b = accelerator();
-    return b ? b->device_count(nullptr) : 0;
-  }();
+    known.store(count = b ? b->device_count(nullptr) : 0, std::memory_order_relaxed);
+  }
   return count;
 }
 

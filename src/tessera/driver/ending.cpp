@@ -3,16 +3,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "tessera/base/fork.h"
 
 namespace tessera {
 
 namespace {
 
 struct Ends {
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<void (*)()> functions;
   bool promised = false;
   bool over = false;
@@ -21,6 +22,8 @@ Ends& ends() {
   static Ends* const all = new Ends;
   return *all;
 }
+Mutex& lock_of_ends() { return ends().mutex; }
+const HeldDuringFork<ForkStage::kExitFunctions, lock_of_ends> g_at_fork;
 
 struct OfThread {
   ~OfThread() { end_everything(); }

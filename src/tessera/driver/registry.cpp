@@ -4,10 +4,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <mutex>
 #include <string>
+#include <thread>
 
 #include "tessera/base/error.h"
+#include "tessera/base/fork.h"
 #include "tessera/driver/about.h"
 #include "tessera/driver/backend.h"
 #include "tessera/driver/cpu.h"
@@ -30,9 +31,32 @@ struct Entry {
   GpusEntry gpus = nullptr;
 };
 
+// Can be locked again by the thread that holds it. A forked child can unlock it, unlike a
+// std::recursive_mutex, whose owner is the number of a thread: the child's thread has another one.
+class RecursiveMutex {
+ public:
+  void lock() {
+    if (owner_.load(std::memory_order_relaxed) != std::this_thread::get_id()) {
+      mutex_.lock();
+      owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    }
+    ++depth_;
+  }
+  void unlock() {
+    if (--depth_ > 0) return;
+    owner_.store({}, std::memory_order_relaxed);
+    mutex_.unlock();
+  }
+
+ private:
+  Mutex mutex_;
+  std::atomic<std::thread::id> owner_{};
+  int depth_ = 0;
+};
+
 struct Registry {
-  // Recursive: a library's initialisers may register themselves while it is being opened.
-  std::recursive_mutex mutex;
+  // A library's initialisers may register themselves while it is being opened.
+  RecursiveMutex mutex;
   // Newest first. Entries never change or move: they are read without the lock.
   std::deque<Entry> entries;
 };
@@ -42,6 +66,8 @@ Registry& registry() {
   static Registry* r = new Registry;
   return *r;
 }
+RecursiveMutex& lock_of_registry() { return registry().mutex; }
+const HeldDuringFork<ForkStage::kBackends, lock_of_registry> g_at_fork;
 
 const Entry* look_up(const Registry& r, const char* name) {
   for (const Entry& e : r.entries)
@@ -68,6 +94,11 @@ const Backend* load(const std::string& path, std::string& why) {
     why += text ? text : cat(path, ": cannot be opened");
     return nullptr;
   }
+  // A library that opens others later renews the handlers itself.
+  if (auto hand_over = reinterpret_cast<void (*)(void (*)())>(
+          dlsym(library, "tessera_renew_fork_handlers_with")))
+    hand_over(renew_fork_handlers);
+  renew_fork_handlers();
   auto entry = reinterpret_cast<BackendEntry>(dlsym(library, kBackendEntryName));
   const Backend* backend = entry ? entry() : nullptr;
   if (!backend) {
@@ -155,10 +186,17 @@ std::vector<GpuState> list_gpus(const char* backend, GpuDriver* driver) {
 std::string backend_file(const char* name) { return file_of(find_entry(name).backend); }
 
 const Backend* accelerator(const char** why) {
-  // Never destroyed, as `why` is handed out.
-  static const Choice& choice = *new Choice(choose_accelerator());
-  if (why) *why = choice.why.c_str();
-  return choice.backend;
+  // Never destroyed, as `why` is handed out. Made under the registry's lock, which is held during a
+  // fork: in a child the guard of a static variable might stay taken.
+  static constinit std::atomic<const Choice*> made{nullptr};
+  const Choice* choice = made.load(std::memory_order_acquire);
+  if (!choice) [[unlikely]] {
+    std::lock_guard lock(registry().mutex);
+    choice = made.load(std::memory_order_acquire);
+    if (!choice) made.store(choice = new Choice(choose_accelerator()), std::memory_order_release);
+  }
+  if (why) *why = choice->why.c_str();
+  return choice->backend;
 }
 
 const Backend* cpu_backend() {

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "tessera/base/fork.h"
 
 namespace tessera {
 
@@ -16,7 +17,7 @@ struct Pool {
 };
 
 struct Pools {
-  std::mutex mutex;
+  Mutex mutex;
   const Backend* backend = nullptr;                        // theirs
   std::map<std::pair<int, int>, Pool> by_priority;         // device, priority
   std::map<std::pair<int, StreamHandle>, int> priorities;  // device, stream
@@ -27,6 +28,8 @@ Pools& pools() {
   static Pools* p = new Pools;
   return *p;
 }
+Mutex& lock_of_pools() { return pools().mutex; }
+const HeldDuringFork<ForkStage::kStreamPool, lock_of_pools> g_at_fork;
 
 }  // namespace
 

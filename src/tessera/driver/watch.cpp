@@ -10,6 +10,8 @@
 #include <mutex>
 #include <thread>
 
+#include "tessera/base/fork.h"
+
 namespace tessera {
 namespace {
 
@@ -48,10 +50,10 @@ struct Watch {
 
   // Held while streams are asked whether they have work: not during a capture, which a question
   // would end, nor while one is destroyed.
-  std::mutex looking;
+  Mutex looking;
   int captures = 0;
 
-  std::mutex pinned_mutex;
+  Mutex pinned_mutex;
   std::map<const char*, size_t> pinned;
 
   std::mutex sampler_mutex;
@@ -65,6 +67,17 @@ Watch& watch() {
   static Watch* w = new Watch;
   return *w;
 }
+
+const AtFork g_at_fork(
+    ForkStage::kWatch,
+    [] {
+      watch().looking.lock();
+      watch().pinned_mutex.lock();
+    },
+    [] {
+      watch().pinned_mutex.unlock();
+      watch().looking.unlock();
+    });
 
 bool wanted() {
   static const bool on = [] {

@@ -3,9 +3,9 @@
 #include <dlfcn.h>
 
 #include <cstring>
-#include <mutex>
 
 #include "tessera/base/blocking.h"
+#include "tessera/base/fork.h"
 #include "tessera/driver/current.h"
 #include "tessera/driver/used.h"
 #include "tessera/fuse/stream.h"
@@ -19,6 +19,7 @@ namespace {
 // The accelerator's own notes, shared by all profiles that are on.
 class Devices {
  public:
+  Mutex& lock() { return mutex_; }
   static Devices& get() {
     static auto* all = new Devices;
     return *all;
@@ -79,11 +80,14 @@ class Devices {
     to.shared = a.shared;
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   int on_ = 0;
   std::string how_;
   std::vector<profile::Activity> activities_;
 };
+
+Mutex& lock_of_devices() { return Devices::get().lock(); }
+const HeldDuringFork<ForkStage::kDeviceProfile, lock_of_devices> g_at_fork;
 
 void wait_for_devices() {
   if (!accelerator_used()) return;

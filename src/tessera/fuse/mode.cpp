@@ -1,12 +1,11 @@
 // Which devices have streams, when deferral is on, and what makes all of them run.
-#include <pthread.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 
+#include "tessera/base/fork.h"
 #include "tessera/driver/current.h"
 #include "tessera/driver/used.h"
 #include "tessera/fuse/stream.h"
@@ -21,31 +20,57 @@ struct Streams {
   std::vector<std::unique_ptr<Stream>> all;
 };
 
-void before_fork() { run_everything(Reason::kFork); }
+std::atomic<Streams*> g_streams{nullptr};
+constinit Mutex g_making_streams;
 
-std::atomic<bool> g_lost_gpu{false};
-void in_child() { g_lost_gpu.store(accelerator_used(), std::memory_order_relaxed); }
+[[gnu::noinline]] Streams& make_streams() {
+  std::lock_guard lock(g_making_streams);
+  if (Streams* made = g_streams.load(std::memory_order_acquire)) return *made;
+  auto* made = new Streams;
+  made->all.push_back(std::make_unique<Stream>(Device{}));
+  for (int i = 0; i < device_count(); ++i)
+    made->all.push_back(
+        std::make_unique<Stream>(Device{DeviceType::kCUDA, static_cast<int16_t>(i)}));
+  release_pending_storage = [](Storage* storage) {
+    if (Stream* p = storage->pending.load(std::memory_order_acquire)) {
+      p->release_outside(storage);
+    } else {
+      Ref<Storage>::adopt(storage).reset();
+    }
+  };
+  memory::set_pressure_hook([](int device) { run_device(device, Reason::kMemory); });
+  g_streams.store(made, std::memory_order_release);
+  return *made;
+}
 
 Streams& streams() {
-  static Streams* s = [] {
-    auto* made = new Streams;
-    made->all.push_back(std::make_unique<Stream>(Device{}));
-    for (int i = 0; i < device_count(); ++i)
-      made->all.push_back(
-          std::make_unique<Stream>(Device{DeviceType::kCUDA, static_cast<int16_t>(i)}));
-    release_pending_storage = [](Storage* storage) {
-      if (Stream* p = storage->pending.load(std::memory_order_acquire)) {
-        p->release_outside(storage);
-      } else {
-        Ref<Storage>::adopt(storage).reset();
-      }
-    };
-    memory::set_pressure_hook([](int device) { run_device(device, Reason::kMemory); });
-    pthread_atfork(before_fork, nullptr, in_child);
-    return made;
-  }();
-  return *s;
+  Streams* made = g_streams.load(std::memory_order_acquire);
+  return made ? *made : make_streams();
 }
+
+std::atomic<bool> g_lost_gpu{false};
+
+template <class F>
+void for_each_made(F f) {
+  if (Streams* made = g_streams.load(std::memory_order_acquire))
+    for (auto& stream : made->all) f(*stream);
+}
+
+const AtFork g_at_fork(
+    ForkStage::kStreams,
+    [] {
+      g_making_streams.lock();
+      for_each_made([](Stream& s) { s.lock_for_fork(); });
+    },
+    [] {
+      for_each_made([](Stream& s) { s.unlock_after_fork(); });
+      g_making_streams.unlock();
+    },
+    [] {
+      g_lost_gpu.store(accelerator_used(), std::memory_order_relaxed);
+      for_each_made([](Stream& s) { s.unlock_in_child(); });
+      g_making_streams.unlock();
+    });
 
 Mode mode_from_environment() {
   const char* v = std::getenv("TESSERA_FUSE");

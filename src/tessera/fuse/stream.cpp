@@ -100,7 +100,7 @@ void Stream::promise(Storage& target) {
     allocate(target);  // out of memory is raised here, on the caller's line
 }
 
-std::unique_lock<std::mutex> Stream::admit(StreamHandle current) {
+std::unique_lock<Mutex> Stream::admit(StreamHandle current) {
   std::unique_lock lock(mutex_);
   for (;;) {
     Reason reason = Reason::kCount;
@@ -269,6 +269,19 @@ void Stream::run_left_by(std::thread::id thread) {
   if (owner_ != thread) return;
   owner_ = {};
   run_all_locked(Reason::kThreadExit);
+}
+
+void Stream::lock_for_fork() noexcept {
+  mutex_.lock();
+  try {
+    run_all_locked(Reason::kFork);
+  } catch (...) {
+  }
+}
+
+void Stream::unlock_in_child() {
+  if (!ops_.empty()) owner_ = std::this_thread::get_id();
+  mutex_.unlock();
 }
 
 // A value nobody owns any more and no live operator touches is never computed. Backwards, so that a

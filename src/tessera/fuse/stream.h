@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "tessera/base/mutex.h"
 #include "tessera/base/source.h"
 #include "tessera/driver/backend.h"
 #include "tessera/fuse/pending.h"
@@ -100,9 +101,12 @@ class Stream {
   void reset_stats();
   std::string explain();
   size_t pending_ops();
-  // Around fork: nothing may be half done in the child.
-  void lock() { mutex_.lock(); }
-  void unlock() { mutex_.unlock(); }
+  // Locks the stream for a fork and runs what is pending; see Note [Locks during a fork]. Work that
+  // fails stays pending, and reading its result raises the error.
+  void lock_for_fork() noexcept;
+  void unlock_after_fork() { mutex_.unlock(); }
+  // The child's one thread becomes the owner of work that failed.
+  void unlock_in_child();
 
  private:
   friend class GroupRunner;
@@ -125,7 +129,7 @@ class Stream {
   void run_for_locked(Storage& storage, bool for_write, Reason reason);
   void select_for(std::span<Storage* const> storages, bool for_write);
   // Waits until one more may be recorded; see Reason.
-  std::unique_lock<std::mutex> admit(StreamHandle current);
+  std::unique_lock<Mutex> admit(StreamHandle current);
   PendingOp& begin(const Op* op, SourceRef source);
   void promise(Storage& target);
   void add_operand(PendingOperand& o, const TensorBase& t, const Dims& shape, bool is_write);
@@ -137,7 +141,7 @@ class Stream {
   bool running_here() const;
 
   const Device device_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<PendingOp*> ops_;   // in program order
   std::vector<PendingOp*> free_;  // slots keep their buffers from use to use
   std::vector<std::unique_ptr<PendingOp>> slots_;

@@ -1,9 +1,8 @@
 // One allocator per device of the accelerator, made at its first use.
 #include "tessera/memory/allocator.h"
 
-#include <pthread.h>
-
 #include "tessera/base/error.h"
+#include "tessera/base/fork.h"
 #include "tessera/driver/backend.h"
 #include "tessera/memory/device_allocator.h"
 #include "tessera/memory/pinned.h"
@@ -17,26 +16,20 @@ namespace {
 constexpr int kMaxDevices = 64;
 // Never destroyed: tensors in static storage are freed after main.
 std::atomic<DeviceAllocator*> allocators[kMaxDevices];
-std::mutex creation;
+constinit Mutex creation;
 
-// No other thread may be inside an allocator when the process forks, or its lock would stay taken
-// in the child for ever.
-void lock_all() {
-  creation.lock();
-  for (auto& a : allocators)
-    if (DeviceAllocator* d = a.load(std::memory_order_acquire)) d->mutex().lock();
-}
-
-void unlock_all() {
-  for (auto& a : allocators)
-    if (DeviceAllocator* d = a.load(std::memory_order_acquire)) d->mutex().unlock();
-  creation.unlock();
-}
-
-void watch_forks() {
-  static const int at_fork = pthread_atfork(lock_all, unlock_all, unlock_all);
-  (void)at_fork;
-}
+const AtFork at_fork(
+    ForkStage::kAllocators,
+    [] {
+      creation.lock();
+      for (auto& a : allocators)
+        if (DeviceAllocator* d = a.load(std::memory_order_acquire)) d->mutex().lock();
+    },
+    [] {
+      for (auto& a : allocators)
+        if (DeviceAllocator* d = a.load(std::memory_order_acquire)) d->mutex().unlock();
+      creation.unlock();
+    });
 
 DeviceAllocator& create(int device) {
   const char* why = nullptr;
@@ -45,7 +38,6 @@ DeviceAllocator& create(int device) {
   const int count = backend->device_count(&why);
   TS_CHECK(device >= 0 && device < count && device < kMaxDevices, "there is no device ", device,
            ": ", count, " found");
-  watch_forks();
   std::lock_guard lock(creation);
   DeviceAllocator* made = allocators[device].load(std::memory_order_acquire);
   if (!made) {
@@ -139,15 +131,6 @@ void fail_after(int device, int64_t n, bool permanent) { of(device).fail_after(n
 void empty_cache(int device) { of(device).empty_cache(); }
 void set_memory_fraction(int device, double fraction) { of(device).set_fraction(fraction); }
 
-// Note [Forks and deferred work]
-// Whoever defers work runs it before a fork, and that takes the locks of every allocator. Handlers
-// of a fork run in reverse order, so those that hold the locks during it have to be registered
-// first: here, and by the CPU's backend when it is loaded.
-void set_pressure_hook(PressureHook hook) {
-  watch_forks();
-  watch_forks_of_pinned();
-  cpu_backend();
-  pressure_hook.store(hook, std::memory_order_release);
-}
+void set_pressure_hook(PressureHook hook) { pressure_hook.store(hook, std::memory_order_release); }
 
 }  // namespace tessera::memory

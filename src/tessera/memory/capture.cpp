@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.h"
+#include "tessera/base/fork.h"
 #include "tessera/tensor/generators.h"
 
 namespace tessera::memory {
@@ -14,7 +15,7 @@ constinit std::atomic<int> captures{0};
 namespace {
 
 struct Captures {
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<std::shared_ptr<Capture>> all;
 };
 // Never destroyed: threads may work while the process ends.
@@ -22,6 +23,8 @@ Captures& under_way() {
   static Captures* c = new Captures;
   return *c;
 }
+Mutex& lock_of_captures() { return under_way().mutex; }
+const HeldDuringFork<ForkStage::kCaptures, lock_of_captures> g_at_fork;
 
 }  // namespace
 

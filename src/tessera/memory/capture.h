@@ -3,11 +3,11 @@
 #pragma once
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tessera/base/mutex.h"
 #include "tessera/driver/backend.h"
 #include "tessera/tensor/rng.h"
 #include "tessera/tensor/tensor.h"
@@ -55,7 +55,7 @@ class Capture {
   std::vector<Ref<Storage>> take_kept();
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<Draws> draws_;
   std::vector<Ref<Storage>> kept_;
   std::string invalid_;

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tessera/base/mutex.h"
 #include "tessera/memory/allocator.h"
 #include "tessera/memory/arena.h"
 #include "tessera/memory/config.h"
@@ -101,7 +102,7 @@ class DeviceAllocator {
   void fail_after(int64_t n, bool permanent);
 
   // Held across fork, so that a child can still free.
-  std::mutex& mutex() { return mutex_; }
+  Mutex& mutex() { return mutex_; }
 
   // For tests: every block, by segment or arena in address order.
   std::vector<const Block*> all_blocks();
@@ -142,11 +143,10 @@ class DeviceAllocator {
   Block* take(StreamPool& pool, size_t size);
   Block* handed_out(Block* b, size_t requested, const void* holder, SourceRef source,
                     uint32_t stack);
-  Block* allocate_slow(std::unique_lock<std::mutex>& lock, StreamPool& pool, size_t bytes,
-                       size_t size);
-  Block* allocate_directly(std::unique_lock<std::mutex>& lock, StreamPool& pool, size_t bytes);
+  Block* allocate_slow(std::unique_lock<Mutex>& lock, StreamPool& pool, size_t bytes, size_t size);
+  Block* allocate_directly(std::unique_lock<Mutex>& lock, StreamPool& pool, size_t bytes);
   // Calls the pressure hook, if there is one, without the lock.
-  bool relieve(std::unique_lock<std::mutex>& lock);
+  bool relieve(std::unique_lock<Mutex>& lock);
   // More memory for the pool, of at least `size` in one piece. False, with the reason in *status,
   // when the driver (or the fraction) refuses. `force`: whatever is free may be moved.
   bool grow(StreamPool& pool, bool small, size_t size, bool force, Status* status);
@@ -191,7 +191,7 @@ class DeviceAllocator {
   Block* new_block();
   void recycle(Block* b);
   int64_t allowed() const { return limit_.load(std::memory_order_relaxed); }
-  [[noreturn]] void raise_oom(std::unique_lock<std::mutex>& lock, size_t bytes);
+  [[noreturn]] void raise_oom(std::unique_lock<Mutex>& lock, size_t bytes);
   std::string oom_text(size_t bytes, int64_t largest, int64_t split,
                        const std::string& holders) const;
   std::string holders_text() const;
@@ -212,7 +212,7 @@ class DeviceAllocator {
   std::atomic<int64_t> ooms_{0};
   History history_;
 
-  std::mutex mutex_;  // guards what follows
+  Mutex mutex_;  // guards what follows
   Stats stats_;
   StreamPool* last_pool_ = nullptr;
   std::unordered_map<StreamHandle, std::unique_ptr<StreamPool>> pools_;

@@ -100,7 +100,7 @@ std::string DeviceAllocator::holders_text() const {
   return text;
 }
 
-void DeviceAllocator::raise_oom(std::unique_lock<std::mutex>& lock, size_t bytes) {
+void DeviceAllocator::raise_oom(std::unique_lock<Mutex>& lock, size_t bytes) {
   ooms_.fetch_add(1, std::memory_order_relaxed);
   int64_t largest = 0, free = 0, device_free = 0, total = 0;
   for (auto& [stream, pool] : pools_) {

@@ -1,9 +1,9 @@
 #include "tessera/memory/pinned.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include "tessera/base/error.h"
+#include "tessera/base/fork.h"
 #include "tessera/memory/device_allocator.h"
 #include "tessera/tensor/storage.h"
 
@@ -45,34 +45,28 @@ Config pinned_config() {
 std::atomic<DeviceAllocator*> made_allocator{nullptr};
 DeviceAllocator& allocator() {
   static DeviceAllocator& a = *[] {
-    watch_forks_of_pinned();
     auto* made = new DeviceAllocator(&table(), 0, pinned_config());
     made_allocator.store(made, std::memory_order_release);
     return made;
   }();
   return a;
 }
-// Taken before a fork; the allocator may be made while one is under way.
+// Locked before a fork; the allocator may be made while one is under way.
 DeviceAllocator* held_for_fork = nullptr;
-void let_go() {
-  if (held_for_fork) held_for_fork->mutex().unlock();
-  held_for_fork = nullptr;
-}
+const AtFork at_fork(
+    ForkStage::kPinnedAllocator,
+    [] {
+      held_for_fork = made_allocator.load(std::memory_order_acquire);
+      if (held_for_fork) held_for_fork->mutex().lock();
+    },
+    [] {
+      if (held_for_fork) held_for_fork->mutex().unlock();
+      held_for_fork = nullptr;
+    });
 
 void give_back_pinned(void* block) { allocator().deallocate(static_cast<Block*>(block)); }
 
 }  // namespace
-
-// As with device memory: a child must not find the lock taken by nobody.
-void watch_forks_of_pinned() {
-  static const int at_fork = pthread_atfork(
-      [] {
-        held_for_fork = made_allocator.load(std::memory_order_acquire);
-        if (held_for_fork) held_for_fork->mutex().lock();
-      },
-      let_go, let_go);
-  (void)at_fork;
-}
 
 bool is_pinned(const Storage& s) { return s.release == give_back_pinned; }
 int64_t pinned_allocated() { return allocator().used().now(); }

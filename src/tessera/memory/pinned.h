@@ -18,7 +18,5 @@ int64_t pinned_allocated();
 int64_t pinned_reserved();
 // Gives what no tensor has back to the driver.
 void empty_pinned_cache();
-// See Note [Forks and deferred work].
-void watch_forks_of_pinned();
 
 }  // namespace tessera::memory

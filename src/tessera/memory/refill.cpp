@@ -57,8 +57,8 @@ bool DeviceAllocator::grow(StreamPool& pool, bool small, size_t size, bool force
   return b != nullptr;
 }
 
-Block* DeviceAllocator::allocate_slow(std::unique_lock<std::mutex>& lock, StreamPool& pool,
-                                      size_t bytes, size_t size) {
+Block* DeviceAllocator::allocate_slow(std::unique_lock<Mutex>& lock, StreamPool& pool, size_t bytes,
+                                      size_t size) {
   const bool small = size <= kSmallLimit;
   if (config_.gc_threshold > 0 &&
       static_cast<double>(reserved_.now()) > config_.gc_threshold * static_cast<double>(allowed()))
@@ -82,7 +82,7 @@ Block* DeviceAllocator::allocate_slow(std::unique_lock<std::mutex>& lock, Stream
 
 // Without a cache every tensor is an allocation of the driver's, exactly as long as asked for: what
 // memory checkers need.
-Block* DeviceAllocator::allocate_directly(std::unique_lock<std::mutex>& lock, StreamPool& pool,
+Block* DeviceAllocator::allocate_directly(std::unique_lock<Mutex>& lock, StreamPool& pool,
                                           size_t bytes) {
   Status status;
   const bool small = bytes <= kSmallLimit;
@@ -102,7 +102,7 @@ Block* DeviceAllocator::allocate_directly(std::unique_lock<std::mutex>& lock, St
   raise_oom(lock, bytes);
 }
 
-bool DeviceAllocator::relieve(std::unique_lock<std::mutex>& lock) {
+bool DeviceAllocator::relieve(std::unique_lock<Mutex>& lock) {
   // The work run by the hook allocates too; what is out of memory there is simply out of memory.
   static thread_local bool inside = false;
   PressureHook hook = pressure_hook.load(std::memory_order_acquire);

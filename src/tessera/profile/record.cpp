@@ -1,11 +1,11 @@
 #include "tessera/profile/record.h"
 
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <mutex>
+
+#include "tessera/base/fork.h"
 
 namespace tessera::profile {
 
@@ -15,7 +15,7 @@ MarkHooks mark_hooks;
 namespace {
 
 struct Profiles {
-  std::mutex mutex;
+  Mutex mutex;
   int on = 0;
   int wants[6] = {};  // how many want each bit of What
   uint64_t threads = 0;
@@ -25,6 +25,14 @@ Profiles& profiles() {
   static auto* all = new Profiles;  // threads may note something while the process ends
   return *all;
 }
+
+// A forked child is not profiled: its events would never be read.
+const AtFork g_at_fork(
+    ForkStage::kProfile, [] { profiles().mutex.lock(); }, [] { profiles().mutex.unlock(); },
+    [] {
+      wanted.store(0);
+      profiles().mutex.unlock();
+    });
 
 std::atomic<uint64_t> g_generation{0};
 std::atomic<int64_t> g_room{0};
@@ -85,9 +93,6 @@ void set_wanted(const Profiles& p) {
 }  // namespace
 
 void enter(uint32_t what) {
-  // A child of fork is not profiled: nobody would ever read what it notes.
-  static const int forked = pthread_atfork(nullptr, nullptr, [] { wanted.store(0); });
-  (void)forked;
   Profiles& p = profiles();
   std::lock_guard lock(p.mutex);
   if (p.on++ == 0) {
