@@ -39,16 +39,17 @@ void refuse_in_capture(const Generator& g, const char* what) {
 // Of a cuda device the seed and the offset, as PyTorch's 16 bytes; of the CPU the whole generator.
 nb::object get_state(Generator& g) {
   refuse_in_capture(g, "reading the state of a generator");
-  std::lock_guard lock(g.at->mutex);
-  if (g.device.is_cuda()) {
-    TensorBase t = new_empty(Dims{16}, DType::kUInt8, Device{});
-    uint64_t words[2] = {g.at->philox_seed(), g.at->philox_offset()};
-    std::memcpy(t.raw(), words, sizeof words);
-    return nb::steal(wrap(std::move(t)));
-  }
-  Dims size{static_cast<int64_t>(Mt19937Generator::state_bytes())};
+  const bool of_cuda = g.device.is_cuda();
+  Dims size{of_cuda ? 16 : static_cast<int64_t>(Mt19937Generator::state_bytes())};
   TensorBase t = new_empty(size, DType::kUInt8, Device{});
-  g.at->get_state(reinterpret_cast<uint8_t*>(t.raw()));
+  {
+    GeneratorLock lock(*g.at);
+    const uint64_t words[2] = {g.at->philox_seed(), g.at->philox_offset()};
+    if (of_cuda)
+      std::memcpy(t.raw(), words, sizeof words);
+    else
+      g.at->get_state(reinterpret_cast<uint8_t*>(t.raw()));
+  }
   return nb::steal(wrap(std::move(t)));
 }
 
@@ -60,15 +61,16 @@ void set_state(Generator& g, nb::handle state) {
                 "RNG state must be a torch.ByteTensor");
   fuse::ensure_readable(t, fuse::Reason::kHostRead);
   refuse_in_capture(g, "setting the state of a generator");
-  std::lock_guard lock(g.at->mutex);
   if (g.device.is_cuda()) {
     TS_CHECK(t.numel() == 16, "RNG state is wrong size");
     uint64_t words[2];
     std::memcpy(words, t.raw(), sizeof words);
+    GeneratorLock lock(*g.at);
     g.at->manual_seed(words[0]);
     g.at->set_philox_offset(words[1]);
     return;
   }
+  GeneratorLock lock(*g.at);
   TS_CHECK(
       g.at->set_state(reinterpret_cast<const uint8_t*>(t.raw()), static_cast<size_t>(t.numel())),
       "RNG state is wrong size or damaged");
@@ -78,8 +80,10 @@ nb::object manual_seed_of(nb::object self, nb::int_ seed) {
   Generator& g = nb::cast<Generator&>(self);
   // Negative seeds count from 2^64 down, as PyTorch's do.
   uint64_t value = PyLong_AsUnsignedLongLongMask(seed.ptr());
-  std::lock_guard lock(g.at->mutex);
-  g.at->manual_seed(value);
+  {
+    GeneratorLock lock(*g.at);
+    g.at->manual_seed(value);
+  }
   return self;
 }
 
@@ -87,7 +91,7 @@ uint64_t new_seed(Generator& g) {
   std::random_device device;
   // 53 bits, so that a double holds the number.
   uint64_t value = ((uint64_t{device()} << 32) | device()) & ((uint64_t{1} << 53) - 1);
-  std::lock_guard lock(g.at->mutex);
+  GeneratorLock lock(*g.at);
   g.at->manual_seed(value);
   return value;
 }
@@ -115,7 +119,11 @@ void bind_generator(nb::module_& m) {
           nb::arg("device") = nb::none())
       .def("manual_seed", manual_seed_of)
       .def("seed", new_seed)
-      .def("initial_seed", [](Generator& g) { return g.at->seed(); })
+      .def("initial_seed",
+           [](Generator& g) {
+             GeneratorLock lock(*g.at);
+             return g.at->seed();
+           })
       .def("get_state", get_state)
       .def("set_state",
            [](nb::object self, nb::handle state) {
@@ -126,8 +134,10 @@ void bind_generator(nb::module_& m) {
            [](Generator& g) {
              auto own = std::make_unique<Mt19937Generator>();
              std::vector<uint8_t> bytes(Mt19937Generator::state_bytes());
-             std::lock_guard lock(g.at->mutex);
-             g.at->get_state(bytes.data());
+             {
+               GeneratorLock lock(*g.at);
+               g.at->get_state(bytes.data());
+             }
              own->set_state(bytes.data(), bytes.size());
              Mt19937Generator* at = own.get();
              at->of_cuda = g.device.is_cuda();

@@ -78,10 +78,14 @@ void bind_modes(nb::module_& m) {
   m.def("_device_seed", [](int device, uint64_t seed) {
     Mt19937Generator& g = default_generator(
         device < 0 ? Device{} : Device{DeviceType::kCUDA, static_cast<int16_t>(device)});
-    std::lock_guard lock(g.mutex);
+    GeneratorLock lock(g);
     g.manual_seed(seed);
   });
-  m.def("initial_seed", [] { return default_generator(Device{}).seed(); });
+  m.def("initial_seed", [] {
+    Mt19937Generator& g = default_generator(Device{});
+    GeneratorLock lock(g);
+    return g.seed();
+  });
 }
 
 }  // namespace tessera::python

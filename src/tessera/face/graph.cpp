@@ -203,7 +203,7 @@ void CUDAGraph::replay() {
   for (const Capture::Draws& d : s.draws) {
     uint64_t words[2];
     {
-      std::lock_guard lock(d.generator->mutex);
+      GeneratorLock lock(*d.generator);
       words[0] = d.generator->philox_seed();
       words[1] = d.generator->take_philox(d.blocks);
     }

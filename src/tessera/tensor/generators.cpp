@@ -2,12 +2,14 @@
 
 #include <deque>
 
+#include "tessera/base/fork.h"
+
 namespace tessera {
 
 namespace {
 
 struct Generators {
-  std::mutex mutex;
+  Mutex mutex;
   std::deque<Mt19937Generator> all;  // the CPU's, then one for each cuda device asked for
   uint64_t seed = Mt19937Generator::kDefaultSeed;
 };
@@ -19,6 +21,63 @@ Generators& generators() {
 
 }  // namespace
 
+// Also the generators that a program made.
+struct LiveGenerators {
+  Mutex mutex;
+  Mt19937Generator* first = nullptr;
+
+  void add(Mt19937Generator& g) {
+    std::lock_guard lock(mutex);
+    g.next_live_ = first;
+    if (first) first->previous_ = &g;
+    first = &g;
+  }
+  void remove(Mt19937Generator& g) {
+    std::lock_guard lock(mutex);
+    (g.previous_ ? g.previous_->next_live_ : first) = g.next_live_;
+    if (g.next_live_) g.next_live_->previous_ = g.previous_;
+  }
+  template <class F>
+  void for_each(F f) {
+    for (Mt19937Generator* g = first; g; g = g->next_live_) f(*g);
+  }
+};
+
+namespace {
+
+LiveGenerators& live() {
+  static auto* all = new LiveGenerators;
+  return *all;
+}
+
+const AtFork g_at_fork(
+    ForkStage::kGenerators,
+    [] {
+      generators().mutex.lock();
+      live().mutex.lock();
+      live().for_each([](Mt19937Generator& g) { g.mutex.lock(); });
+    },
+    [] {
+      live().for_each([](Mt19937Generator& g) { g.mutex.unlock(); });
+      live().mutex.unlock();
+      generators().mutex.unlock();
+    });
+
+}  // namespace
+
+Mt19937Generator::Mt19937Generator(uint64_t seed) {
+  manual_seed(seed);
+  live().add(*this);
+}
+Mt19937Generator::~Mt19937Generator() { live().remove(*this); }
+
+GeneratorLock::GeneratorLock(Mt19937Generator& generator, bool releases_python)
+    : lock_(generator.mutex, std::defer_lock) {
+  if (!releases_python && lock_.try_lock()) return;
+  scope_.emplace();
+  lock_.lock();
+}
+
 Mt19937Generator& default_generator(Device device) {
   Generators& g = generators();
   std::lock_guard lock(g.mutex);
@@ -28,6 +87,7 @@ Mt19937Generator& default_generator(Device device) {
 }
 
 void manual_seed(uint64_t seed) {
+  BlockingScope scope;  // another thread may draw from a generator for long
   Generators& g = generators();
   std::lock_guard lock(g.mutex);
   g.seed = seed;

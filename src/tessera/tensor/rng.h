@@ -4,18 +4,22 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
+
+#include "tessera/base/mutex.h"
 
 namespace tessera {
 
-// Nothing here locks: whoever draws more than one number, or shares the generator between threads,
-// holds `mutex` for the whole operator, so that the sequence an operator takes is unbroken.
+// Nothing here locks. An operator holds `mutex` while it draws (GeneratorLock), so that the numbers
+// of one operator are consecutive. Every generator is locked while the process forks.
 class Mt19937Generator {
  public:
   static constexpr uint64_t kDefaultSeed = 67280421310721u;
 
-  explicit Mt19937Generator(uint64_t seed = kDefaultSeed) { manual_seed(seed); }
+  explicit Mt19937Generator(uint64_t seed = kDefaultSeed);
+  ~Mt19937Generator();
+  Mt19937Generator(const Mt19937Generator&) = delete;
+  Mt19937Generator& operator=(const Mt19937Generator&) = delete;
 
   // Also forgets cached normal samples and sets the Philox offset to 0.
   void manual_seed(uint64_t seed);
@@ -56,9 +60,10 @@ class Mt19937Generator {
   // False, and nothing changed, if the bytes are not a state of ours.
   bool set_state(const uint8_t* bytes, size_t size);
 
-  mutable std::mutex mutex;
+  mutable Mutex mutex;
 
  private:
+  friend struct LiveGenerators;
   static constexpr int kN = 624;
   static constexpr int kM = 397;
 
@@ -81,6 +86,8 @@ class Mt19937Generator {
   int left_ = 1;
   uint32_t next_ = 0;
   uint32_t state_[kN];
+  Mt19937Generator* previous_ = nullptr;  // in the list of live generators
+  Mt19937Generator* next_live_ = nullptr;
 };
 
 }  // namespace tessera

@@ -8,6 +8,30 @@
 
 namespace tessera::random {
 
+namespace {
+
+// Number of elements from which launch() releases Python's lock.
+constexpr int64_t kLongWork = 1 << 15;
+
+bool has_pending_work(const TensorBase& t) {
+  const Storage& s = t.storage();
+  return s.pending.load(std::memory_order_acquire) != nullptr ||
+         s.arriving.load(std::memory_order_acquire) != 0;
+}
+
+// Whether launch() may open a BlockingScope.
+bool may_block(const TensorBase& out, std::span<const TensorBase> inputs) {
+  int64_t work = out.numel();
+  bool pending = has_pending_work(out);
+  for (const TensorBase& t : inputs) {
+    work += t.numel();
+    pending |= has_pending_work(t);
+  }
+  return pending || work >= kLongWork;
+}
+
+}  // namespace
+
 void draw(const char* kernel, const TensorBase& out, std::initializer_list<double> doubles,
           Mt19937Generator* generator, std::initializer_list<int64_t> more,
           std::span<const TensorBase> inputs, uint64_t blocks) {
@@ -42,14 +66,23 @@ void draw(const char* kernel, const TensorBase& out, std::initializer_list<doubl
       launch(kernel, {&out, 1}, with_state, ints.span(), {doubles.begin(), doubles.size()});
       return;
     }
-  std::lock_guard lock(g.mutex);
-  Dims ints{static_cast<int64_t>(g.philox_seed()), 0, 0};
-  if (device.is_cpu())
-    ints[2] = reinterpret_cast<int64_t>(&g);
-  else
-    ints[1] = static_cast<int64_t>(g.take_philox(blocks));
+  Dims ints{0, 0, 0};
   for (int64_t i : more) ints.push_back(i);
-  launch(kernel, {&out, 1}, inputs, ints.span(), {doubles.begin(), doubles.size()});
+  const std::span<const double> numbers{doubles.begin(), doubles.size()};
+  if (device.is_cuda()) {
+    {
+      GeneratorLock lock(g);
+      ints[0] = static_cast<int64_t>(g.philox_seed());
+      ints[1] = static_cast<int64_t>(g.take_philox(blocks));
+    }
+    launch(kernel, {&out, 1}, inputs, ints.span(), numbers);
+    return;
+  }
+  // The kernel draws from the generator itself.
+  GeneratorLock lock(g, may_block(out, inputs));
+  ints[0] = static_cast<int64_t>(g.philox_seed());
+  ints[2] = reinterpret_cast<int64_t>(&g);
+  launch(kernel, {&out, 1}, inputs, ints.span(), numbers);
 }
 
 Outputs draw_into(const TensorBase& self, const char* kernel, std::initializer_list<double> doubles,
