@@ -117,7 +117,7 @@ CUresult is_free(Bay& bay, bool wait, bool* free) {
 // time only: they are filled meanwhile.
 Status upload(Device& d, CUstream stream, CUdeviceptr dst, const char* src, size_t bytes) {
   Staging* staging = nullptr;
-  TS_TRY(staging_of(d, &staging));
+  TS_TRY(staging_of(d, true, &staging));
   Staging& s = *staging;
   std::lock_guard lock(s.mutex);
   if (bytes <= kSmall) return upload_small(d, s, stream, dst, src, bytes);
@@ -151,7 +151,7 @@ Status upload(Device& d, CUstream stream, CUdeviceptr dst, const char* src, size
 // Units are asked for as long as there are bays, and taken out as they come.
 Status download(Device& d, CUstream stream, char* dst, CUdeviceptr src, size_t bytes) {
   Staging* staging = nullptr;
-  TS_TRY(staging_of(d, &staging));
+  TS_TRY(staging_of(d, false, &staging));
   Staging& s = *staging;
   std::lock_guard lock(s.mutex);
   const DriverApi& cu = driver();

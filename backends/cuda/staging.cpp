@@ -2,9 +2,10 @@
 
 namespace tessera::cuda {
 
-Status staging_of(Device& d, Staging** out) {
-  static Staging* all = new Staging[kMaxDevices];  // leaked, as their threads end with the process
-  Staging& s = all[d.ordinal];
+Status staging_of(Device& d, bool upload, Staging** out) {
+  static Staging* all =
+      new Staging[2 * kMaxDevices];  // leaked, as their threads end with the process
+  Staging& s = all[2 * d.ordinal + (upload ? 1 : 0)];
   *out = &s;
   std::lock_guard lock(s.mutex);
   if (s.ready) return ok();

@@ -28,7 +28,8 @@ struct Staging {
   bool ready = false;
 };
 
-// Of a device, ready for use. Lock its mutex.
-Status staging_of(Device& d, Staging** out);
+// Sets *out to the bays of a device for one direction, ready for use; the caller locks their mutex.
+// A download holds it until earlier work of its stream is done, so uploads have bays of their own.
+Status staging_of(Device& d, bool upload, Staging** out);
 
 }  // namespace tessera::cuda

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <mutex>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "tessera/autograd/node.h"
 #include "tessera/base/blocking.h"
+#include "tessera/base/fork.h"
 #include "tessera/call/overlap.h"
 #include "tessera/call/pointwise.h"
 #include "tessera/driver/current.h"
@@ -21,78 +23,131 @@ namespace tessera {
 
 namespace {
 
-// Copies that are under way: their host memory is kept until the device is done with it.
+// Copies that are under way: their host memory is kept until the device is done with it. The mutex
+// is never held while a thread waits for the device.
 class InFlight {
  public:
   void keep(Exec exec, Ref<Storage> host, bool arriving) {
     const Backend& b = *accelerator();
-    std::lock_guard lock(mutex_);
-    EventHandle done = nullptr;
-    auto idle = std::find_if(idle_.begin(), idle_.end(),
-                             [&](const Idle& e) { return e.device == exec.device; });
-    if (idle != idle_.end()) {
-      done = idle->event;
-      idle_.erase(idle);
-    } else {
-      check(b.event_create(exec.device, false, &done), "copying");
-    }
+    EventHandle done = take_idle_event(exec.device);
+    if (!done) check(b.event_create(exec.device, false, &done), "copying");
     Status recorded = b.event_record(exec.device, done, exec.stream);
     if (!recorded.ok()) b.event_destroy(exec.device, done);
     check(recorded, "copying");
     if (arriving) host->arriving.fetch_add(1, std::memory_order_release);
-    copies_.push_back({exec.device, done, std::move(host), arriving});
-    // Finished ones go, and of the others there are never more than a loader runs ahead.
-    while (!copies_.empty()) {
-      const Copy& oldest = copies_.front();
-      Status status = copies_.size() > kMost ? b.event_synchronize(oldest.device, oldest.done)
-                                             : b.event_query(oldest.device, oldest.done);
-      if (status.code == Code::kNotReady) break;
-      finish(copies_.begin());
+    auto copy = std::make_shared<Copy>(exec.device, done, std::move(host), arriving);
+    std::vector<std::shared_ptr<Copy>> finished;  // released without the lock
+    std::unique_lock lock(mutex_);
+    copies_.push_back(std::move(copy));
+    // Removes finished copies: the oldest, and all of them when there are more than kMost. Copies
+    // of one stream finish in order, those of others may be held up.
+    auto is_ready = [&](const Copy& c) {
+      return b.event_query(c.device, c.done).code != Code::kNotReady;
+    };
+    const bool many = copies_.size() > kMost;
+    for (size_t i = 0; i < copies_.size();) {
+      if (std::shared_ptr<Copy> next = copies_[i]; is_ready(*next)) {
+        remove(*next);
+        finished.push_back(std::move(next));
+      } else if (many) {
+        ++i;
+      } else {
+        break;
+      }
     }
+    while (copies_.size() > kMost) {
+      std::shared_ptr<Copy> oldest = copies_.front();
+      wait_for(*oldest, lock);
+      remove(*oldest);
+      finished.push_back(std::move(oldest));
+    }
+    lock.unlock();
+    for (const auto& c : finished) check({c->code, c->why.c_str()}, "copying");
   }
+
+  // Waits for copies to `host`; raises the error of the first that failed.
   void await(const Storage& host) {
     std::string why;
     Code code = Code::kOk;
     {
-      std::lock_guard lock(mutex_);
-      for (auto at = copies_.begin(); at != copies_.end();) {
-        if (at->host.get() != &host || !at->arriving) {
-          ++at;
-          continue;
+      std::vector<std::shared_ptr<Copy>> finished;  // released without the lock
+      std::unique_lock lock(mutex_);
+      for (;;) {
+        auto at = std::find_if(copies_.begin(), copies_.end(), [&](const auto& c) {
+          return c->arriving && c->host.get() == &host;
+        });
+        if (at == copies_.end()) break;
+        std::shared_ptr<Copy> copy = *at;
+        wait_for(*copy, lock);
+        remove(*copy);
+        if (copy->code != Code::kOk && code == Code::kOk) {
+          code = copy->code;
+          why = copy->why;
         }
-        Status status = accelerator()->event_synchronize(at->device, at->done);
-        if (!status.ok() && code == Code::kOk) {
-          code = status.code;
-          why = status.message ? status.message : "";
-        }
-        at = finish(at);
+        finished.push_back(std::move(copy));
       }
     }
     check({code, why.c_str()}, "copying to the host");
   }
 
+  Mutex& lock() { return mutex_; }
+
  private:
   static constexpr size_t kMost = 256;
   struct Copy {
-    int device;
-    EventHandle done;
-    Ref<Storage> host;
-    bool arriving;  // to the host
+    Copy(int device, EventHandle done, Ref<Storage> host, bool arriving)
+        : device(device), done(done), host(std::move(host)), arriving(arriving) {}
+    const int device;
+    const EventHandle done;
+    const Ref<Storage> host;
+    const bool arriving;  // to the host
+    bool listed = true;
+    int waiting = 0;  // threads; the event is in use until it is 0
+    Code code = Code::kOk;
+    std::string why;
   };
   struct Idle {
     int device;
     EventHandle event;
   };
 
-  std::deque<Copy>::iterator finish(std::deque<Copy>::iterator at) {
-    idle_.push_back({at->device, at->done});
-    if (at->arriving) at->host->arriving.fetch_sub(1, std::memory_order_release);
-    return copies_.erase(at);
+  EventHandle take_idle_event(int device) {
+    std::lock_guard lock(mutex_);
+    auto idle =
+        std::find_if(idle_.begin(), idle_.end(), [&](const Idle& e) { return e.device == device; });
+    if (idle == idle_.end()) return nullptr;
+    EventHandle event = idle->event;
+    idle_.erase(idle);
+    return event;
   }
 
-  std::mutex mutex_;
-  std::deque<Copy> copies_;
-  std::vector<Idle> idle_;  // for the next
+  // Unlocks the mutex while it waits. A device reports a failure once: the copy keeps it for other
+  // threads that wait for the same copy.
+  void wait_for(Copy& copy, std::unique_lock<Mutex>& lock) {
+    ++copy.waiting;
+    lock.unlock();
+    Status status = accelerator()->event_synchronize(copy.device, copy.done);
+    lock.lock();
+    --copy.waiting;
+    if (status.ok() || copy.code != Code::kOk) return;
+    copy.code = status.code;
+    copy.why = status.message ? status.message : "";
+  }
+
+  // The last thread that waits for the copy gives the event back.
+  void remove(Copy& copy) {
+    if (copy.listed) {
+      copies_.erase(std::find_if(copies_.begin(), copies_.end(),
+                                 [&](const auto& c) { return c.get() == &copy; }));
+      if (copy.arriving) copy.host->arriving.fetch_sub(1, std::memory_order_release);
+      copy.listed = false;
+    }
+    if (copy.waiting == 0) idle_.push_back({copy.device, copy.done});
+  }
+
+  Mutex mutex_;
+  std::deque<std::shared_ptr<Copy>> copies_;
+  std::vector<Idle> idle_;  // events that can be recorded again
 };
 
 // What `later` does from now on comes after what `earlier` has now.
@@ -110,6 +165,8 @@ InFlight& in_flight() {
   static auto* copies = new InFlight;  // never destroyed: the device may be gone by then
   return *copies;
 }
+Mutex& lock_of_copies() { return in_flight().lock(); }
+const HeldDuringFork<ForkStage::kCopies, lock_of_copies> g_at_fork;
 
 // Dense, same dtype, different devices.
 void copy_across(const TensorBase& dst, const TensorBase& src, bool non_blocking) {
