@@ -100,12 +100,15 @@ void DeviceBackend::check_devices_differ(int device) {
 }
 
 DeviceBackend::Lines& DeviceBackend::lines_of(int device) {
-  std::lock_guard making(making_);
-  {
+  auto find = [&]() -> Lines* {
     std::lock_guard lock(mutex_);
-    if (auto at = lines_.find(device); at != lines_.end()) return *at->second;
-  }
+    auto at = lines_.find(device);
+    return at == lines_.end() ? nullptr : at->second.get();
+  };
+  if (Lines* made = find()) return *made;
   BlockingScope others_go_on;
+  std::lock_guard making(making_);
+  if (Lines* made = find()) return *made;
   std::string id;
   if (group_.size() > 1) check_devices_differ(device);
   if (group_.rank() == 0) {

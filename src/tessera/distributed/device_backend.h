@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tessera/base/mutex.h"
 #include "tessera/distributed/device_engine.h"
 #include "tessera/distributed/group_backend.h"
 #include "tessera/distributed/store.h"
@@ -48,7 +49,7 @@ class DeviceBackend final : public GroupBackend {
   ProcessGroup& group_;
   std::shared_ptr<Store> store_;
   const DeviceEngineTable& table_;
-  std::mutex making_;
+  Mutex making_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<int, std::shared_ptr<Lines>> lines_;
