@@ -215,11 +215,13 @@ def test_random_numbers_training_saving_and_loading_side_by_side():
         """)
 
 
-def test_a_fork_waits_for_no_thread():
-    forks = 1000 if os.environ.get("TESSERA_FULL") else 100
-    done = run(
-        [FOLDER / "fork_stress.py", forks, "cpu" if KIND == "cpu" else "cuda"], 60 + 2 * forks
-    )
+FORKS = 1000 if os.environ.get("TESSERA_FULL") else 100
+
+
+@pytest.mark.limit(120 + 2 * FORKS)
+def test_children_of_a_fork_beside_threads_end():
+    program = [FOLDER / "fork_stress.py", FORKS, "cpu" if KIND == "cpu" else "cuda"]
+    done = run(program, 60 + 2 * FORKS)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

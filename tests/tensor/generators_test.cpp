@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <mutex>
 #include <thread>
 
@@ -23,6 +24,7 @@ template <class Program>
 bool ends(Program program, unsigned seconds = 60) {
   const pid_t pid = fork();
   if (pid == 0) {
+    std::signal(SIGALRM, SIG_DFL);
     alarm(seconds);
     _exit(program() ? 0 : 1);
   }
