@@ -315,7 +315,7 @@ void FftGrid<T>::root(int64_t k, T* re, T* im) const {
 
 namespace {
 
-// Of the lists of all kinds of tables; held while the process forks.
+// Guards the lists of all kinds of tables; held while the process forks.
 constinit std::mutex g_lists;
 [[maybe_unused]] const int g_at_fork =
     pthread_atfork([] { g_lists.lock(); }, [] { g_lists.unlock(); }, [] { g_lists.unlock(); });

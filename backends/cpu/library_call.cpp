@@ -19,7 +19,7 @@ constinit thread_local bool t_forking = false;
 constinit std::atomic<void (*)()> g_renew_core{nullptr};
 constinit thread_local int t_depth = 0;  // kernels may call kernels
 
-// Of several registered copies the newest does the work.
+// The handlers may be registered several times; the newest registration does the work.
 void before_fork() {
   if (t_forking) return;
   g_fork.lock();

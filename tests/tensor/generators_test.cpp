@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kLong = 40'000;  // elements: launch() opens a BlockingScope
 
-// Whether `program` ends well within `seconds`, in a process of its own.
+// Returns true if `program` returns true within `seconds`, in a forked child.
 template <class Program>
 bool ends(Program program, unsigned seconds = 60) {
   const pid_t pid = fork();

@@ -8,7 +8,7 @@ namespace tessera {
 
 // Note [Locks during a fork]
 // A forked child has one thread, the one that forked. A lock that another thread held at the fork
-// stays locked in the child for ever. So the forking thread takes every lock of the core that a
+// stays locked in the child forever. So the forking thread takes every lock of the core that a
 // child may need before the fork; parent and child release them afterwards. (No recursive ones: the
 // child's thread has another number, and is refused.) The stages are the
 // order of the core's locks: a thread that holds a lock of one stage only waits for locks of later
@@ -17,7 +17,7 @@ namespace tessera {
 // Handlers of pthread_atfork run in reverse order of registration before a fork. A stage may need
 // locks of a library that was loaded later (deferred work runs in kStreams), and such a library
 // has handlers of its own. So renew_fork_handlers() registers the core's again after each load;
-// of several copies the newest one does the work.
+// the newest registration does the work.
 enum class ForkStage : uint8_t {
   kGenerators,  // the list of generators, then each generator
   kStreams,     // pending streams; deferred work runs here

@@ -21,7 +21,7 @@ Generators& generators() {
 
 }  // namespace
 
-// Also the generators that a program made.
+// Every generator of the process, default ones and those that a program made.
 struct LiveGenerators {
   Mutex mutex;
   Mt19937Generator* first = nullptr;

@@ -64,7 +64,7 @@ class Training:
 
 
 def child():
-    """What a loader's worker and a little model need."""
+    """Computes what a worker of a loader and a small model need."""
     torch.set_num_threads(torch.get_num_threads())
     torch.cuda.is_available()
     torch.get_rng_state()
