@@ -9,10 +9,10 @@ namespace tessera {
 // Note [Locks during a fork]
 // A forked child has one thread, the one that forked. A lock that another thread held at the fork
 // stays locked in the child forever. So the forking thread takes every lock of the core that a
-// child may need before the fork; parent and child release them afterwards. (No recursive ones: the
-// child's thread has another number, and is refused.) The stages are the
-// order of the core's locks: a thread that holds a lock of one stage only waits for locks of later
-// stages. The forking thread may hold Python's lock, and nothing in a stage needs Python's lock.
+// child may need before the fork; parent and child release them afterwards. None is a
+// std::recursive_mutex: its owner is a thread number, which differs in the child. The stages are
+// the order of the core's locks: a thread that holds a lock of one stage only waits for locks of
+// later stages. The forking thread may hold Python's lock, and no stage needs Python's lock.
 //
 // Handlers of pthread_atfork run in reverse order of registration before a fork. A stage may need
 // locks of a library that was loaded later (deferred work runs in kStreams), and such a library
