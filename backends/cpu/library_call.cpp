@@ -35,8 +35,8 @@ void after_fork() {
   g_fork.unlock();
 }
 
-int watch_forks() { return pthread_atfork(before_fork, after_fork, after_fork); }
-[[maybe_unused]] const int g_at_fork = watch_forks();
+// After the handlers of this library's other locks, which a call under way may need: they run later.
+void watch_forks() { pthread_atfork(before_fork, after_fork, after_fork); }
 
 }  // namespace
 
@@ -64,7 +64,9 @@ void renew_fork_handlers() noexcept {
 }  // namespace tessera::cpu
 
 extern "C" {
+// Called by the core when it has loaded this library.
 __attribute__((visibility("default"))) void tessera_renew_fork_handlers_with(void (*renew)()) {
   tessera::cpu::g_renew_core.store(renew, std::memory_order_release);
+  tessera::cpu::watch_forks();
 }
 }
