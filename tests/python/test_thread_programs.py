@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from conftest import KIND
 
+EMULATED = "TESSERA_EMULATOR" in os.environ  # everything takes longer there
+FORKS = 1000 if os.environ.get("TESSERA_FULL") else 15 if EMULATED else 100
 FOLDER = Path(__file__).resolve().parent / "thread_programs"
 START = f"""
 import io, os, sys, tempfile, threading, time
@@ -17,6 +19,7 @@ import tessera.nn.functional as F
 from tessera import nn
 
 device = {"cpu" if KIND == "cpu" else "cuda"!r}
+steps = {5 if EMULATED else 50}
 
 
 def side_by_side(*functions):
@@ -62,7 +65,7 @@ def run(arguments, timeout, **environment):
 def test_random_numbers_in_two_threads():
     passes("""
         def draw():
-            for _ in range(300):
+            for _ in range(6 * steps):
                 assert torch.rand(40_000, device=device).shape == (40_000,)
 
         side_by_side(draw, draw)
@@ -73,7 +76,7 @@ def test_every_kind_of_draw_side_by_side():
     passes("""
         def draw(f):
             def loop():
-                for _ in range(60):
+                for _ in range(steps):
                     f()
             return loop
 
@@ -105,7 +108,7 @@ def test_dropout_in_two_models_that_train():
             model.to(device)
             optimizer = torch.optim.SGD(model.parameters(), 0.01)
             x = torch.ones(256, 256, device=device)
-            for _ in range(40):
+            for _ in range(steps):
                 optimizer.zero_grad()
                 model(x).square().mean().backward()
                 optimizer.step()
@@ -177,7 +180,7 @@ def test_random_numbers_training_saving_and_loading_side_by_side():
         shared = torch.arange(50_000.0, device=device)
 
         def draw():
-            for _ in range(50):
+            for _ in range(steps):
                 torch.rand(40_000, device=device)
                 torch.randn(10, device=device).sum().item()
 
@@ -199,7 +202,7 @@ def test_random_numbers_training_saving_and_loading_side_by_side():
         def save(to):
             def loop():
                 model = nn.Linear(80, 80).to(device)
-                for i in range(25):
+                for i in range(steps // 2):
                     target = io.BytesIO() if to is None else os.path.join(folder.name, to)
                     value = {"model": model.state_dict(), "pending": shared * i, "number": i}
                     torch.save(value, target)
@@ -213,9 +216,6 @@ def test_random_numbers_training_saving_and_loading_side_by_side():
 
         side_by_side(draw, train, train, save(None), save("a.pt"), save("b.pt"))
         """)
-
-
-FORKS = 1000 if os.environ.get("TESSERA_FULL") else 100
 
 
 @pytest.mark.limit(120 + 2 * FORKS)

@@ -55,6 +55,7 @@ EMULATED_FILES = (
     "test_pointwise.py",
     "test_products.py",
     "test_random.py",
+    "test_thread_programs.py",
     "test_transposed.py",
     "test_views.py",
 )
