@@ -6,6 +6,7 @@ MASTER_PORT, and the job's secret in TESSERA_DIST_SECRET. When one fails the oth
 """
 
 import argparse
+import contextlib
 import ctypes
 import os
 import secrets
@@ -20,6 +21,9 @@ from pathlib import Path
 # What is given to a process that was asked to end before it is killed.
 _GRACE = 5.0
 
+
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_WATCHED = (*_FORWARDED, signal.SIGCHLD)
 
 # Where a process notes the error that ends it: the first is the cause of the others.
 _NOTES = "TESSERA_RUN_NOTES"
@@ -56,11 +60,22 @@ def _first_error(folder):
     return min(notes)[1:] if notes else None
 
 
+def _flag(variable, value):
+    if value not in ("", "0", "1"):
+        raise SystemExit(f"tessera: {variable} is 0 or 1, not {value}")
+    return value == "1"
+
+
 def _parser():
     def option(*names, **settings):
         # torchrun takes names with underscores as well as with dashes.
         both = {n for name in names for n in (name, name.replace("_", "-")) if n.startswith("--")}
         short = [n for n in names if not n.startswith("--")]
+        # torchrun's variables: PET_NPROC_PER_NODE is the default of --nproc_per_node.
+        variable = "PET_" + next(n for n in names if n.startswith("--"))[2:].upper()
+        value = os.environ.get(variable)
+        if value is not None:
+            settings["default"] = _flag(variable, value) if "action" in settings else value
         parser.add_argument(*short, *sorted(both, key=len), **settings)
 
     parser = argparse.ArgumentParser(
@@ -129,10 +144,18 @@ def _meeting_point(options, nodes):
     return address, port or 29500
 
 
-def _die_with_parent():
-    """In the child: when the launcher is killed, so is this process."""
+def _prepare_rank(launcher):
+    """Returns what runs in the child: it ends with the launcher, and gets its own signals."""
     pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+    prctl = ctypes.CDLL(None).prctl
+
+    def prepare():
+        prctl(pr_set_pdeathsig, signal.SIGKILL)
+        if os.getppid() != launcher:  # ended before the call above
+            os._exit(1)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
+
+    return prepare
 
 
 def _command(options):
@@ -142,7 +165,12 @@ def _command(options):
     return [sys.executable, "-m", "tessera", "run", *flags, options.program, *options.arguments]
 
 
-def _start(options, nodes, count, notes):
+def _start(options, nodes, count, notes, processes):
+    """Appends the ranks to `processes` as they are started.
+
+    Each has a session of its own: sessions share the CPU fairly under autogroup scheduling, and
+    ranks of one session would starve each other's communication threads.
+    """
     address, port = _meeting_point(options, nodes)
     common = {
         "WORLD_SIZE": nodes * count,
@@ -164,27 +192,55 @@ def _start(options, nodes, count, notes):
         env.setdefault("OMP_NUM_THREADS", "1")
     if options.virtual_gpu:
         env["TESSERA_VIRTUAL_GPU"] = options.virtual_gpu
-    processes = []
+    prepare = _prepare_rank(os.getpid())
     for local in range(count):
         rank = options.node_rank * count + local
         own = {"RANK": rank, "LOCAL_RANK": local, "ROLE_RANK": rank}
         env.update({name: str(value) for name, value in (common | own).items()})
-        processes.append(subprocess.Popen(_command(options), env=env, preexec_fn=_die_with_parent))
-    return processes
+        processes.append(
+            subprocess.Popen(_command(options), env=env, preexec_fn=prepare, start_new_session=True)
+        )
+
+
+def _kill(processes):
+    """Ends ranks and the processes of their sessions' first group."""
+    for process in processes:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _forward(processes, number):
+    for process in processes:
+        if process.returncode is not None:
+            continue
+        with contextlib.suppress(ProcessLookupError):
+            if number == signal.SIGTERM:
+                process.send_signal(number)
+            else:  # a terminal sends it to all processes of a group
+                os.killpg(process.pid, number)
+            process.send_signal(signal.SIGCONT)  # a stopped process gets no other signal
+
+
+def _next_signal(seconds):
+    """The number of the next signal that was sent to the launcher; None after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        found = signal.sigtimedwait(_WATCHED, left)
+        return found and signal.Signals(found.si_signo)
+    return None
 
 
 def _end(processes):
-    for process in processes:
-        if process.poll() is None:
-            process.terminate()
-            process.send_signal(signal.SIGCONT)  # one that was stopped could not hear it
+    """Ends the ranks that still run. A signal meanwhile kills them at once."""
+    _forward(processes, signal.SIGTERM)
     deadline = time.monotonic() + _GRACE
-    for process in processes:
-        try:
-            process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    while any(p.poll() is None for p in processes):
+        number = _next_signal(deadline - time.monotonic())
+        if number in _FORWARDED or time.monotonic() >= deadline:
+            return _kill(processes)
+    return None
 
 
 def _how(code):
@@ -196,24 +252,40 @@ def _how(code):
         return f"was killed by signal {-code}"
 
 
-def _watch(processes, first_rank):
-    """Waits for all; the exit code of the first that failed."""
-    running = {process.pid: (first_rank + at, process) for at, process in enumerate(processes)}
-    while running:
-        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
-        if ended.si_pid not in running:
-            os.waitpid(ended.si_pid, 0)  # not one of ours
+def _failed(processes, first_rank):
+    """The exit code of a rank that failed; 0 while there is none."""
+    for at, process in enumerate(processes):
+        if not (code := process.poll()):
             continue
-        rank, process = running.pop(ended.si_pid)
-        code = process.wait()
-        if code:
-            others = f"; ending the other {len(running)}" if running else ""
-            print(
-                f"tessera: rank {rank} (process {process.pid}) {_how(code)}{others}",
-                file=sys.stderr,
-            )
-            return code if code > 0 else 128 - code
+        left = sum(p.poll() is None for p in processes)
+        others = f"; ending the other {left}" if left else ""
+        print(
+            f"tessera: rank {first_rank + at} (process {process.pid}) {_how(code)}{others}",
+            file=sys.stderr,
+        )
+        return code if code > 0 else 128 - code
     return 0
+
+
+def _watch(processes, first_rank):
+    """Waits for all; the exit code of the first that failed.
+
+    The first signal is forwarded, and the ranks have a while to end by it; the second one kills
+    them.
+    """
+    while any(p.poll() is None for p in processes):
+        if code := _failed(processes, first_rank):
+            return code
+        number = _next_signal(1.0)
+        if number in _FORWARDED:
+            _forward(processes, number)
+            deadline = time.monotonic() + _GRACE
+            while any(p.poll() is None for p in processes):
+                again = _next_signal(deadline - time.monotonic())
+                if again in _FORWARDED or time.monotonic() >= deadline:
+                    _kill(processes)
+            return 128 + number
+    return _failed(processes, first_rank)
 
 
 def main(args=None):
@@ -227,22 +299,23 @@ def main(args=None):
     if not options.no_python and not options.module and not os.path.exists(options.program):
         raise SystemExit(f"tessera: there is no {options.program}")
 
-    def interrupted(number, frame):
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupted)
-    with tempfile.TemporaryDirectory(prefix="tessera-run-") as notes:
-        processes = _start(options, int(nodes), count, notes)
-        try:
-            return _watch(processes, options.node_rank * count)
-        except KeyboardInterrupt:
-            return 130
-        finally:
-            _end(processes)
-            if first := _first_error(notes):
-                print(
-                    f"tessera: the first error was rank {first[0]}'s: {first[1]}", file=sys.stderr
-                )
+    # Signals are taken one by one with sigwait: none interrupts the code that ends the ranks.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+    processes = []
+    try:
+        with tempfile.TemporaryDirectory(prefix="tessera-run-") as notes:
+            try:
+                _start(options, int(nodes), count, notes, processes)
+                return _watch(processes, options.node_rank * count)
+            finally:
+                _end(processes)
+                if first := _first_error(notes):
+                    print(
+                        f"tessera: the first error was rank {first[0]}'s: {first[1]}",
+                        file=sys.stderr,
+                    )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 if __name__ == "__main__":
