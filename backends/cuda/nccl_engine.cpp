@@ -166,20 +166,12 @@ class NcclEngine final : public DeviceEngine {
                 DType dtype, StreamHandle stream) override {
     auto [type, each] = elements_of(dtype);
     begin_batch();
-    for (const Message& m : sends)
-      call(
-          "ncclSend",
-          [&](CUstream s) {
-            return api().ncclSend(m.data, m.count * each, type, m.peer, comm_, s);
-          },
-          stream);
-    for (const Message& m : receives)
-      call(
-          "ncclRecv",
-          [&](CUstream s) {
-            return api().ncclRecv(m.data, m.count * each, type, m.peer, comm_, s);
-          },
-          stream);
+    try {
+      queue_messages(sends, receives, type, each, stream);
+    } catch (...) {
+      api().ncclGroupEnd();  // an open group would hold back every later call
+      throw;
+    }
     end_batch();
   }
   void begin_batch() override { check_nccl(api().ncclGroupStart(), comm_, "ncclGroupStart"); }
@@ -202,6 +194,24 @@ class NcclEngine final : public DeviceEngine {
   }
 
  private:
+  void queue_messages(const std::vector<Message>& sends, const std::vector<Message>& receives,
+                      NcclType type, size_t each, StreamHandle stream) {
+    for (const Message& m : sends)
+      call(
+          "ncclSend",
+          [&](CUstream s) {
+            return api().ncclSend(m.data, m.count * each, type, m.peer, comm_, s);
+          },
+          stream);
+    for (const Message& m : receives)
+      call(
+          "ncclRecv",
+          [&](CUstream s) {
+            return api().ncclRecv(m.data, m.count * each, type, m.peer, comm_, s);
+          },
+          stream);
+  }
+
   template <class F>
   void call(const char* what, F&& queue, StreamHandle stream) {
     if (aborted_) throw std::runtime_error("the communicator was aborted");

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <random>
 
 #include "tessera/distributed/engine.h"
 
@@ -23,28 +24,28 @@ namespace {
 constexpr uint64_t kAgreeSlots = uint64_t{0x21} << 56;
 constexpr uint64_t kMessageSlots = uint64_t{0x22} << 56;
 constexpr uint64_t kAbortSlot = uint64_t{0x23} << 56;
+constexpr uint64_t kTokenSlot = uint64_t{0x24} << 56;
 
 class Place final : public gloo::rendezvous::Store {
  public:
-  Place(const MeetingPlace& place, std::chrono::milliseconds timeout)
-      : place_(place), timeout_(timeout) {}
+  Place(const MeetingPlace& place, std::string prefix, std::chrono::milliseconds timeout)
+      : place_(place), prefix_(std::move(prefix)), timeout_(timeout) {}
   void set(const std::string& key, const std::vector<char>& data) override {
-    place_.set(key, std::string(data.begin(), data.end()));
+    place_.set(prefix_ + key, std::string(data.begin(), data.end()));
   }
   std::vector<char> get(const std::string& key) override {
-    std::string data = place_.get(key, timeout_);
+    std::string data = place_.get(prefix_ + key, timeout_);
     return {data.begin(), data.end()};
   }
-  void wait(const std::vector<std::string>& keys) override {
-    for (const std::string& key : keys) place_.get(key, timeout_);
-  }
+  void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
   void wait(const std::vector<std::string>& keys,
             const std::chrono::milliseconds& timeout) override {
-    for (const std::string& key : keys) place_.get(key, timeout);
+    for (const std::string& key : keys) place_.get(prefix_ + key, timeout);
   }
 
  private:
   const MeetingPlace& place_;
+  const std::string prefix_;
   std::chrono::milliseconds timeout_;
 };
 
@@ -53,11 +54,32 @@ class GlooEngine final : public Engine {
   explicit GlooEngine(const EngineOptions& o) : rank_(o.rank), size_(o.size) {
     gloo::transport::tcp::attr attr(o.address.c_str());
     device_ = gloo::transport::tcp::CreateDevice(attr);
-    auto context = std::make_shared<gloo::rendezvous::Context>(o.rank, o.size);
-    context->setTimeout(o.timeout);
-    Place place(o.place, o.timeout);
-    context->connectFullMesh(place, device_);
-    context_ = context;
+    // Note [Connections from outside]
+    // gloo takes the first connection to a port for the peer's, whoever made it. So each peer shows
+    // a token of the store's after connecting, the ranks tell each other through the store how it
+    // went, and all begin anew with other ports unless every one of them succeeded.
+    constexpr int kAttempts = 12;
+    Time limit = kFirstLimit;
+    std::string failed;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      const std::string prefix = std::to_string(attempt) + "/";
+      std::string error = connect(o, prefix, std::min(limit, o.timeout));
+      o.place.set(prefix + "end/" + std::to_string(rank_), error);
+      failed.clear();
+      for (int r = 0; r < size_; ++r) {
+        std::string end = o.place.get(prefix + "end/" + std::to_string(r), o.timeout);
+        if (!end.empty() && failed.empty())
+          failed = "rank " + std::to_string(o.ranks[static_cast<size_t>(r)]) + ": " + end;
+      }
+      if (failed.empty()) return;
+      context_.reset();
+      limit = std::min(2 * limit, kLongestLimit);
+    }
+    throw std::runtime_error("the ranks could not connect to each other in " +
+                             std::to_string(kAttempts) +
+                             " attempts. Another program may be connecting to their ports. The "
+                             "last error was that of " +
+                             failed);
   }
 
   // Each tells the next but 2^k what it has heard: after log2(size) rounds all have heard of all.
@@ -213,6 +235,56 @@ class GlooEngine final : public Engine {
   }
 
  private:
+  static constexpr Time kFirstLimit{3000}, kLongestLimit{30000};
+
+  // Returns the error; empty if all peers are connected and have shown the token.
+  std::string connect(const EngineOptions& o, const std::string& prefix, Time limit) {
+    try {
+      constexpr size_t kTokenBytes = 32;
+      if (rank_ == 0) {
+        std::random_device random;
+        std::string token;
+        while (token.size() < kTokenBytes) token += static_cast<char>(random());
+        o.place.set(prefix + "token", token);
+      }
+      const std::string token = o.place.get(prefix + "token", o.timeout);
+      auto context = std::make_shared<gloo::rendezvous::Context>(rank_, size_);
+      context->setTimeout(limit);
+      Place place(o.place, prefix, o.timeout);
+      context->connectFullMesh(place, device_);
+      context_ = context;
+      const auto deadline = std::chrono::steady_clock::now() + limit;
+      std::string own = token + std::to_string(rank_);
+      std::vector<std::string> theirs(static_cast<size_t>(size_));
+      std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> out, in;
+      for (int r = 0; r < size_; ++r) {
+        if (r == rank_) continue;
+        std::string& text = theirs[static_cast<size_t>(r)];
+        text.resize((token + std::to_string(r)).size());
+        in.push_back(context->createUnboundBuffer(text.data(), text.size()));
+        in.back()->recv(r, kTokenSlot);
+        out.push_back(context->createUnboundBuffer(own.data(), own.size()));
+        out.back()->send(r, kTokenSlot);
+      }
+      auto left = [&] {
+        auto rest = std::chrono::duration_cast<Time>(deadline - std::chrono::steady_clock::now());
+        return std::max(rest, Time(1));
+      };
+      for (auto& buffer : in) await(buffer->waitRecv(left()));
+      for (auto& buffer : out) await(buffer->waitSend(left()));
+      for (int r = 0; r < size_; ++r)
+        if (r != rank_ && theirs[static_cast<size_t>(r)] != token + std::to_string(r))
+          return "another program answered in place of rank " +
+                 std::to_string(o.ranks[static_cast<size_t>(r)]);
+      context->setTimeout(o.timeout);
+      return "";
+    } catch (const std::exception& e) {
+      // Waiting peers of this attempt see their connections end.
+      context_.reset();
+      return *e.what() ? e.what() : "unknown";
+    }
+  }
+
   static void await(bool completed) {
     if (!completed) throw std::runtime_error("aborted");
   }

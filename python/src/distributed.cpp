@@ -51,12 +51,13 @@ std::string value_of(nb::handle h) {
   return nb::cast<std::string>(h);
 }
 
-// In slices, so that Ctrl-C is heard.
+// In slices, so that Ctrl-C is heard. With a timeout, a device's part is waited for too.
 bool wait(Work& w, double timeout) {
   auto until = dist::Clock::now() + seconds(timeout < 0 ? 1e9 : timeout);
   for (;;) {
     auto left = std::chrono::ceil<Milliseconds>(until - dist::Clock::now());
-    if (w.wait_for(std::clamp<Milliseconds>(left, Milliseconds(0), Milliseconds(200)))) return true;
+    const auto slice = std::clamp<Milliseconds>(left, Milliseconds(0), Milliseconds(200));
+    if (w.wait_for(slice, timeout >= 0)) return true;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (left.count() <= 0)
       dist::fail(dist::DistErrorKind::kBackend, w.what(), ": not done within ", timeout, " s");
@@ -113,7 +114,7 @@ void bind_groups(nb::module_& m) {
       .def("is_success", &Work::is_success)
       .def("_exception",
            [](const Work& w) {
-             if (auto e = w.exception()) std::rethrow_exception(e);
+             w.completion()->rethrow();
            })
       .def("result", [](const Work& w) { return wrapped(w.result()); })
       .def("source_rank", &Work::source_rank)
@@ -193,6 +194,7 @@ void bind_distributed(nb::module_& m) {
       nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
   m.def("_dist_destroy", &dist::destroy_process_group);
   m.def("_dist_leave", &dist::leave_job);
+  m.def("_dist_flush", [](double timeout) { return dist::flush_job(seconds(timeout)); });
   m.def("_dist_new_group", [](std::vector<int> ranks, const std::string& backend, double timeout,
                               const std::string& name) {
     return dist::new_group(std::move(ranks),

@@ -291,11 +291,13 @@ def batch_isend_irecv(p2p_op_list):
     on_gpu = all(p.tensor.is_cuda for p in p2p_op_list)
     if on_gpu:
         group._begin_batch()
-    for p in p2p_op_list:
-        peer = {"group_dst" if p.op is isend else "group_src": p.group_peer}
-        works.append(p.op(p.tensor, group=p.group, tag=p.tag, **peer))
-    if on_gpu:
-        group._end_batch()
+    try:
+        for p in p2p_op_list:
+            peer = {"group_dst" if p.op is isend else "group_src": p.group_peer}
+            works.append(p.op(p.tensor, group=p.group, tag=p.tag, **peer))
+    finally:
+        if on_gpu:
+            group._end_batch()
     return works
 
 

@@ -3,6 +3,7 @@
 import atexit
 import enum
 import os
+import sys
 
 from .. import _C
 from .._C import Work
@@ -140,8 +141,14 @@ def is_gloo_available():
     return _C._dist_has_backend("gloo")[0]
 
 
+# mpirun of Open MPI, launchers that speak PMIx, and those that speak PMI (MPICH, Intel, srun).
+_MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "PMI_FD")
+
+
 def is_mpi_available():
-    return _C._dist_has_backend("mpi")[0]
+    """Returns true if this process was started by an MPI launcher and the backend is installed."""
+    started = any(name in os.environ for name in _MPI_VARIABLES)
+    return started and _C._dist_has_backend("mpi")[0]
 
 
 def is_nccl_available():
@@ -222,7 +229,16 @@ def init_process_group(
         store,
     )
     _world.groups = [_world.default]
-    atexit.register(_C._dist_leave)
+    atexit.register(_leave)
+
+
+def _leave():
+    """Runs when the interpreter ends. After an uncaught exception nothing is waited for."""
+    try:
+        while getattr(sys, "last_value", None) is None and not _C._dist_flush(0.2):
+            pass
+    finally:
+        _C._dist_leave()
 
 
 def destroy_process_group(group=None):
@@ -233,7 +249,7 @@ def destroy_process_group(group=None):
     if chosen is _world.default:
         _world.default = None
         _world.groups = []
-        atexit.unregister(_C._dist_leave)
+        atexit.unregister(_leave)
         _C._dist_destroy()
     else:
         _world.groups = [g for g in _world.groups if g is not chosen]

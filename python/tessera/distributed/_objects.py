@@ -105,8 +105,8 @@ def from_tensor(data):
 
 # Note [Errors of one rank]
 # The ranks first receive the lengths of each other's data. A negative length stands for an error:
-# its text follows instead of data, and all ranks raise. Otherwise the failing rank would raise alone
-# while the other ranks wait for it.
+# its text follows instead of data, and all ranks raise. Otherwise the failing rank would raise
+# alone while the other ranks wait for it.
 
 
 def _packed(make):

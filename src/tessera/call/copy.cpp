@@ -18,6 +18,7 @@
 #include "tessera/memory/allocator.h"
 #include "tessera/memory/capture.h"
 #include "tessera/memory/pinned.h"
+#include "tessera/tensor/outcome.h"
 
 namespace tessera {
 
@@ -170,10 +171,20 @@ const HeldDuringFork<ForkStage::kCopies, lock_of_copies> g_at_fork;
 
 // Dense, same dtype, different devices.
 void copy_across(const TensorBase& dst, const TensorBase& src, bool non_blocking) {
-  fuse::ensure_readable(src,
+  fuse::run_for_reading(src,
                         src.device().is_cuda() ? fuse::Reason::kHostRead : fuse::Reason::kConsumer);
   fuse::ensure_writable(dst);
   if (dst.numel() == 0) return;
+  if (has_marks()) [[unlikely]] {
+    const bool waits = dst.device().is_cpu() &&
+                       !(non_blocking && memory::is_pinned(dst.storage()));
+    PassedMarks marks;
+    if (waits)
+      check_outcome(src);
+    else
+      marks.read(src);
+    marks.write(dst, true);
+  }
   BlockingScope scope;
   const Backend& b = *accelerator();
   if (dst.device().is_cuda() && src.device().is_cuda()) {
@@ -218,6 +229,7 @@ void copy_across(const TensorBase& dst, const TensorBase& src, bool non_blocking
 }  // namespace
 
 void await_arrival(Storage& storage) {
+  if (storage.arriving.load(std::memory_order_acquire) == kMarked) return;
   BlockingScope scope;
   in_flight().await(storage);
 }

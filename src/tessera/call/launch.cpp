@@ -30,6 +30,15 @@ KernelTensor describe(const TensorBase& t) {
   throw DeviceMismatch(kernel, std::move(first), std::move(second));
 }
 
+// A kernel may leave elements of its outputs as they are.
+void pass_marks(std::span<const TensorBase> outputs, std::span<const TensorBase> inputs) {
+  if (!has_marks()) [[likely]]
+    return;
+  PassedMarks marks;
+  for (const TensorBase& t : inputs) marks.read(t);
+  for (const TensorBase& t : outputs) marks.write(t, false);
+}
+
 }  // namespace
 
 bool has_kernel(Device device, const char* kernel) {
@@ -45,6 +54,7 @@ void launch(const char* kernel, std::span<const TensorBase> outputs,
       if (!(t.device() == device)) [[unlikely]]
         refuse_two_devices(kernel, outputs, inputs);
   if (device.is_meta()) return;
+  pass_marks(outputs, inputs);
   constexpr size_t kMax = 8;
   KernelTensor on_stack[2 * kMax];
   std::vector<KernelTensor> many;  // lists of tensors
@@ -142,6 +152,7 @@ void launch_later(const char* kernel, std::span<const TensorBase> outputs,
   for (std::span<const TensorBase> list : {outputs, inputs})
     for (const TensorBase& t : list) together &= t.device() == device;
   if (together && may_wait(device, inputs)) {
+    pass_marks(outputs, inputs);
     fuse::stream_of(device).record({kernel, nullptr, outputs, inputs, ints, doubles, rows});
     return;
   }
@@ -182,6 +193,7 @@ TensorBase reduce(const ReduceBody& body, const TensorBase& in, const Dims& dims
   TS_CHECK_IMPLEMENTED(out.numel() == 0 || has(reg_class(out_dtype)) ||
                            (out_dtype == DType::kBool && has(RegClass::kI64)),
                        body.name, "(): not implemented for ", dtype_name(out_dtype));
+  pass_marks({&out, 1}, {&in, 1});
   constexpr int kMostDims = 8;  // of what surely finds a kernel
   if (out.numel() > 0 && in.dim() <= kMostDims && may_wait(in.device(), {&in, 1})) {
     // Of the last dimensions: of each row.

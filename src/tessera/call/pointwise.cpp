@@ -234,6 +234,12 @@ void run(Prepared& c, const TensorBase& out, bool may_defer) {
     allocate(out.storage());
     return;
   }
+  if (has_marks()) [[unlikely]] {
+    PassedMarks marks;
+    for (int k = 0; k < p.num_sources; ++k)
+      if (p.sources[k].tensor) marks.read(*p.sources[k].tensor);
+    marks.write(out, true);
+  }
   if (may_defer && fuse::defers(c.device) && !p.op->record->raises_on_data) {
     bool exposed = out.storage().exposed.load(std::memory_order_relaxed);
     bool pending = out.storage().pending.load(std::memory_order_relaxed);

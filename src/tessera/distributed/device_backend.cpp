@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <future>
 
@@ -44,7 +45,9 @@ const DeviceEngineTable* find_device_engine(std::string* why) {
 struct DeviceBackend::Lines {
   int device;
   StreamHandle stream;
+  Lines(int device, StreamHandle stream) : device(device), stream(stream) {}
   std::unique_ptr<DeviceEngine> engine;
+  std::atomic<int64_t> queued{0};  // calls so far
 };
 
 struct DeviceBackend::Event {
@@ -61,7 +64,9 @@ struct DeviceBackend::Event {
   void hold(StreamHandle s) const {
     check(accelerator()->stream_wait_event(device, s, handle), "waiting for an event");
   }
-  bool passed() const { return accelerator()->event_query(device, handle).ok(); }
+  // Calls of a batch are recorded when the batch ends: the event says nothing before.
+  std::atomic<bool> queued{false};
+  Status query() const { return accelerator()->event_query(device, handle); }
 };
 
 DeviceBackend::DeviceBackend(ProcessGroup& group, std::shared_ptr<Store> store,
@@ -69,6 +74,8 @@ DeviceBackend::DeviceBackend(ProcessGroup& group, std::shared_ptr<Store> store,
     : group_(group), store_(std::move(store)), table_(table), thread_([this] { watch(); }) {}
 
 DeviceBackend::~DeviceBackend() {
+  // What is in flight ends or fails first: a program may read the results of a destroyed group.
+  flush(group_.timeout() + std::chrono::seconds(5));
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
@@ -99,16 +106,16 @@ void DeviceBackend::check_devices_differ(int device) {
   }
 }
 
-DeviceBackend::Lines& DeviceBackend::lines_of(int device) {
-  auto find = [&]() -> Lines* {
+std::shared_ptr<DeviceBackend::Lines> DeviceBackend::lines_of(int device) {
+  auto find = [&]() -> std::shared_ptr<Lines> {
     std::lock_guard lock(mutex_);
     auto at = lines_.find(device);
-    return at == lines_.end() ? nullptr : at->second.get();
+    return at == lines_.end() ? nullptr : at->second;
   };
-  if (Lines* made = find()) return *made;
+  if (std::shared_ptr<Lines> made = find()) return made;
   BlockingScope others_go_on;
   std::lock_guard making(making_);
-  if (Lines* made = find()) return *made;
+  if (std::shared_ptr<Lines> made = find()) return made;
   std::string id;
   if (group_.size() > 1) check_devices_differ(device);
   if (group_.rank() == 0) {
@@ -117,7 +124,7 @@ DeviceBackend::Lines& DeviceBackend::lines_of(int device) {
   } else {
     id = group_.job()->await(*store_, "id", group_.ranks()[0], group_.timeout());
   }
-  auto lines = std::make_shared<Lines>(Lines{device, stream_from_pool(device, -1), nullptr});
+  auto lines = std::make_shared<Lines>(device, stream_from_pool(device, -1));
   // It blocks until all ranks are there: on a thread that is left behind if they do not come.
   auto made = std::make_shared<std::promise<std::unique_ptr<DeviceEngine>>>();
   auto future = made->get_future();
@@ -137,7 +144,7 @@ DeviceBackend::Lines& DeviceBackend::lines_of(int device) {
     fail(DistErrorKind::kBackend, e.what());
   }
   std::lock_guard lock(mutex_);
-  return *(lines_[device] = lines);
+  return lines_[device] = lines;
 }
 
 WorkPtr DeviceBackend::run(Request r) {
@@ -146,15 +153,31 @@ WorkPtr DeviceBackend::run(Request r) {
     device = r.inputs[0].device().index;
   else if (!r.outputs.empty())
     device = r.outputs[0].device().index;
-  Lines& lines = lines_of(device);
-  const bool barrier = r.kind == Collective::kBarrier;
-  if (barrier)
+  std::shared_ptr<Lines> shared = lines_of(device);
+  Lines& lines = *shared;
+  if (r.kind == Collective::kBarrier)
     r.outputs = {
         new_empty({1}, DType::kFloat32, Device{DeviceType::kCUDA, static_cast<int16_t>(device)})};
   for (const TensorBase& t : r.inputs) prepare_read(t);
   for (const TensorBase& t : r.outputs) prepare_write(t);
   auto done = std::make_shared<Event>(device);
   auto work = std::make_shared<Work>(r.text, r.result);
+  Completion& completion = *work->completion();
+  // Messages too: the group fails as a whole, and its stream keeps their order.
+  completion.domain = shared.get();
+  completion.number = ++lines.queued;
+  if (r.kind == Collective::kBarrier) completion.set_blocking();
+  completion.on_query([done, weak = std::weak_ptr<Lines>(shared)] {
+    using Progress = Completion::Progress;
+    if (!done->queued) return Progress::kRunning;
+    const Status status = done->query();
+    if (status.code == Code::kNotReady) return Progress::kRunning;
+    // After an error of the library kernels may end without having done their work.
+    if (auto at = weak.lock(); !status.ok() || (at && !at->engine->error().empty()))
+      return Progress::kRefused;
+    return Progress::kPassed;
+  });
+  completion.on_join([done] { done->hold(current_stream(done->device)); });
   BlockingScope others_go_on;
   done->record(current_stream(device));
   done->hold(lines.stream);
@@ -163,31 +186,27 @@ WorkPtr DeviceBackend::run(Request r) {
   try {
     queue(r, lines);
   } catch (const std::runtime_error& e) {
-    if (auto error = group_.failure()) std::rethrow_exception(error);
+    if (auto error = group_.failure()) {
+      set_reported(error);
+      std::rethrow_exception(error);
+    }
     fail(DistErrorKind::kBackend, group_.title(r), ", failed: ", e.what());
   }
-  if (!in_batch_) done->record(lines.stream);
   {
     // Without the tensors: record_stream keeps their memory, and one that ended on the thread which
     // watches would want Python's lock there, where it may have been made.
     std::lock_guard lock(mutex_);
-    under_way_.push_back({std::make_shared<const Request>(r.described()), done, Clock::now()});
-  }
-  if (in_batch_) batched_.push_back({done, &lines, std::move(r)});
-  changed_.notify_all();
-  work->on_query([done] { return done->passed(); });
-  work->on_wait([this, done, barrier] {
-    if (auto error = group_.failure()) std::rethrow_exception(error);
-    done->hold(current_stream(done->device));
-    if (!barrier) return;
-    // The host waits, and hears of a failure.
-    BlockingScope others_go_on;
-    while (!done->passed()) {
-      if (auto error = group_.failure()) std::rethrow_exception(error);
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (!in_batch_) {
+      done->record(lines.stream);
+      done->queued = true;
     }
-  });
-  work->finish();
+    completion.finish();
+    under_way_.push_back(
+        {std::make_shared<const Request>(r.described()), work->completion(), Clock::now()});
+    if (in_batch_) batched_.push_back({done, shared, std::move(r)});
+  }
+  watch_outcome(work->completion());
+  changed_.notify_all();
   return work;
 }
 
@@ -274,38 +293,65 @@ void DeviceBackend::queue(const Request& r, Lines& l) {
 }
 
 void DeviceBackend::begin_batch() {
-  Lines& l = lines_of(current_device());
-  l.engine->begin_batch();
+  auto lines = lines_of(current_device());
+  lines->engine->begin_batch();
+  std::lock_guard lock(mutex_);
   in_batch_ = true;
 }
 
 void DeviceBackend::end_batch() {
-  Lines& l = lines_of(current_device());
-  in_batch_ = false;
-  l.engine->end_batch();
-  for (Batched& b : batched_) b.done->record(b.lines->stream);
-  batched_.clear();
+  auto lines = lines_of(current_device());
+  std::vector<Batched> all;
+  {
+    std::lock_guard lock(mutex_);
+    in_batch_ = false;
+    all.swap(batched_);
+  }
+  std::exception_ptr refused;
+  try {
+    lines->engine->end_batch();
+  } catch (const std::runtime_error& e) {
+    refused = group_.failure();
+    if (!refused)
+      refused = all.empty() ? std::current_exception()
+                            : group_.fail(all[0].request, e.what(), ProcessGroup::Cause::kKnown);
+  }
+  for (Batched& b : all) {
+    b.done->record(b.lines->stream);
+    b.done->queued = true;
+  }
+  changed_.notify_all();
+  if (!refused) return;
+  set_reported(refused);
+  std::rethrow_exception(refused);
 }
 
 void DeviceBackend::watch() {
+  using State = Outcome::State;
   std::unique_lock lock(mutex_);
   while (!stop_) {
+    while (!under_way_.empty() && under_way_.front().completion->state() != State::kOpen)
+      under_way_.pop_front();
     if (under_way_.empty()) {
+      idle_.notify_all();
       changed_.wait(lock);
       continue;
     }
-    while (!under_way_.empty() && under_way_.front().done->passed()) under_way_.pop_front();
-    if (!under_way_.empty() && !in_batch_) {
+    if (!in_batch_) {
       UnderWay first = under_way_.front();
       std::string error;
       for (auto& [device, lines] : lines_)
         if (error.empty()) error = lines->engine->error();
       const bool late = Clock::now() - first.began > group_.timeout();
-      if (late || !error.empty()) {
-        under_way_.clear();
+      const bool refused = first.completion->is_failing();
+      if (late || refused || !error.empty()) {
+        if (error.empty() && refused) error = "the device reports an error";
+        // They stay undecided until the error is known.
+        for (UnderWay& u : under_way_) u.completion->freeze();
         lock.unlock();
         using Cause = ProcessGroup::Cause;
-        group_.fail(*first.request, error, late ? Cause::kTime : Cause::kUnknown);
+        // Aborts, unless another thread has made the error and is about to.
+        fail_all(group_.fail(*first.request, error, late ? Cause::kTime : Cause::kUnknown));
         lock.lock();
         continue;
       }
@@ -314,27 +360,53 @@ void DeviceBackend::watch() {
   }
 }
 
-void DeviceBackend::abort(std::exception_ptr) {
+void DeviceBackend::fail_all(std::exception_ptr error) {
+  std::list<UnderWay> all;
+  {
+    std::lock_guard lock(mutex_);
+    all.swap(under_way_);
+  }
+  for (UnderWay& u : all) u.completion->fail(error);
+  idle_.notify_all();
+}
+
+void DeviceBackend::abort(std::exception_ptr error) {
   std::vector<std::shared_ptr<Lines>> all;
   {
     std::lock_guard lock(mutex_);
     for (auto& [device, lines] : lines_) all.push_back(lines);
-    under_way_.clear();
   }
+  // First, so that no thread takes the end of an aborted kernel for success.
+  fail_all(error);
   for (auto& lines : all) lines->engine->abort();
+}
+
+bool DeviceBackend::flush(Milliseconds patience) {
+  const Deadline deadline = Clock::now() + patience;
+  std::unique_lock lock(mutex_);
+  while (!under_way_.empty()) {
+    if (Clock::now() >= deadline) return false;
+    changed_.notify_all();
+    idle_.wait_until(lock, std::min(deadline, Clock::now() + Milliseconds(10)));
+    while (!under_way_.empty() &&
+           under_way_.front().completion->state() != Outcome::State::kOpen)
+      under_way_.pop_front();
+  }
+  return true;
 }
 
 int64_t DeviceBackend::oldest_collective() {
   std::lock_guard lock(mutex_);
   for (UnderWay& u : under_way_)
-    if (!u.request->is_point_to_point() && !u.done->passed()) return u.request->sequence;
+    if (!u.request->is_point_to_point() && u.completion->state() == Outcome::State::kOpen)
+      return u.request->sequence;
   return 0;
 }
 
 std::shared_ptr<const Request> DeviceBackend::oldest_after(int64_t upto) {
   std::lock_guard lock(mutex_);
   for (UnderWay& u : under_way_)
-    if (!u.done->passed() &&
+    if (u.completion->state() == Outcome::State::kOpen &&
         (u.request->is_point_to_point() ? upto < 0 : u.request->sequence > upto))
       return u.request;
   return nullptr;

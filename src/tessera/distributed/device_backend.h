@@ -24,6 +24,7 @@ class DeviceBackend final : public GroupBackend {
   void abort(std::exception_ptr error) override;
   std::shared_ptr<const Request> oldest_after(int64_t upto) override;
   int64_t oldest_collective() override;
+  bool flush(Milliseconds patience) override;
   void begin_batch() override;
   void end_batch() override;
 
@@ -32,28 +33,29 @@ class DeviceBackend final : public GroupBackend {
   struct Event;
   struct UnderWay {
     std::shared_ptr<const Request> request;
-    std::shared_ptr<Event> done;
+    std::shared_ptr<Completion> completion;
     Deadline began;
   };
   struct Batched {
     std::shared_ptr<Event> done;
-    Lines* lines;
+    std::shared_ptr<Lines> lines;
     Request request;  // keeps its tensors until it is queued
   };
 
-  Lines& lines_of(int device);
+  std::shared_ptr<Lines> lines_of(int device);
   void check_devices_differ(int device);
   void queue(const Request& request, Lines& lines);
   void watch();
+  void fail_all(std::exception_ptr error);
 
   ProcessGroup& group_;
   std::shared_ptr<Store> store_;
   const DeviceEngineTable& table_;
   Mutex making_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_, idle_;
   std::map<int, std::shared_ptr<Lines>> lines_;
-  std::list<UnderWay> under_way_;
+  std::list<UnderWay> under_way_;  // in the order of the calls
   bool in_batch_ = false;
   std::vector<Batched> batched_;
   bool stop_ = false;

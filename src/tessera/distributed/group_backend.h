@@ -71,6 +71,8 @@ class GroupBackend {
   // The call that is under way, if it is one that a rank which got no further than collective
   // `upto` cannot have taken part in; null if there is none.
   virtual std::shared_ptr<const Request> oldest_after(int64_t upto) = 0;
+  // Waits until nothing is in flight; false where `patience` ended first.
+  virtual bool flush(Milliseconds) { return true; }
   // The number of the oldest collective that is not done; 0 where all are.
   virtual int64_t oldest_collective() = 0;
 };

@@ -41,8 +41,11 @@ HostBackend::HostBackend(std::string name, ProcessGroup& group, std::unique_ptr<
     : name_(std::move(name)), group_(group), engine_(std::move(engine)), check_(checks_asked()) {}
 
 HostBackend::~HostBackend() {
-  abort(std::make_exception_ptr(
-      DistError(DistErrorKind::kBackend, cat("the group '", group_.name(), "' was destroyed"))));
+  std::exception_ptr error = std::make_exception_ptr(
+      DistError(DistErrorKind::kBackend, cat("the group '", group_.name(), "' was destroyed")));
+  abort(error);
+  // The program ended the group itself. What was in flight stays poisoned.
+  set_reported(error);
 }
 
 void HostBackend::abort(std::exception_ptr error) {
@@ -73,12 +76,18 @@ WorkPtr HostBackend::run(Request r) {
   auto in = std::make_shared<Packed>(request->inputs, Use::kRead);
   auto out = std::make_shared<Packed>(request->outputs, in_place ? Use::kUpdate : Use::kWrite);
   auto work = std::make_shared<Work>(request->text, request->result);
-  if (out->on_device()) {
-    work->on_wait([out] { out->join(); });
-    work->on_query([out] { return out->arrived(); });
+  Completion& completion = *work->completion();
+  if (auto copies = out->copies()) {
+    completion.on_join([copies] { copies->join(); });
+    completion.on_query([copies] {
+      const Status status = copies->query();
+      using Progress = Completion::Progress;
+      if (status.ok()) return Progress::kPassed;
+      return status.code == Code::kNotReady ? Progress::kRunning : Progress::kRefused;
+    });
   }
   Lane& lane = lane_for(*request);
-  work->on_patience([this, request, &lane, weak = std::weak_ptr<Work>(work)] {
+  completion.on_patience([this, request, &lane, weak = std::weak_ptr<Completion>(work->completion())] {
     // Engines keep their deadlines; this is for one that does not.
     Deadline since;
     Milliseconds limit = group_.timeout();
@@ -96,14 +105,14 @@ WorkPtr HostBackend::run(Request r) {
                carry_out(*request, in->data(), in->bytes(), out->data(), out->bytes(), *raw);
                out->store();
              },
-             [this, request](std::exception_ptr thrown, Deadline began) {
-               return explain(*request, thrown, began);
+             [this, request, raw](std::exception_ptr thrown, Deadline began) {
+               return explain(*request, *raw->completion(), thrown, began);
              }});
   return work;
 }
 
-std::exception_ptr HostBackend::explain(const Request& r, std::exception_ptr thrown,
-                                        Deadline began) {
+std::exception_ptr HostBackend::explain(const Request& r, Completion& completion,
+                                        std::exception_ptr thrown, Deadline began) {
   if (std::exception_ptr before = group_.failure()) return before;
   using Cause = ProcessGroup::Cause;
   try {
@@ -112,6 +121,7 @@ std::exception_ptr HostBackend::explain(const Request& r, std::exception_ptr thr
     // Calls that do not fit together, seen by all: the group goes on. Of a message only its head
     // was taken.
     if (r.is_point_to_point()) return group_.fail(r, e.what(), Cause::kKnown);
+    completion.set_untouched();
     return std::make_exception_ptr(
         DistError(DistErrorKind::kBackend, cat(group_.title(r), ", failed: ", e.what())));
   } catch (const std::exception& e) {

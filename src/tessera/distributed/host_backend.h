@@ -22,7 +22,8 @@ class HostBackend final : public GroupBackend {
 
  private:
   Lane& lane_for(const Request& request);
-  std::exception_ptr explain(const Request& request, std::exception_ptr thrown, Deadline began);
+  std::exception_ptr explain(const Request& request, Completion& completion,
+                             std::exception_ptr thrown, Deadline began);
   void agree(const Request& request, Engine::Time timeout);
   void carry_out(const Request& request, char* in, size_t in_bytes, char* out, size_t out_bytes,
                  Work& work);

@@ -166,11 +166,12 @@ std::shared_ptr<GroupBackend> Job::make_backend(const std::string& asked, bool o
                   .address = address(),
                   .timeout = timeout};
   o.place.set = [place](const std::string& k, const std::string& v) { place->set(k, v); };
-  // gloo's keys are ranks of the group.
+  // Keys of gloo's end with a rank of the group.
   o.place.get = [this, place, ranks = group.ranks()](const std::string& k, Milliseconds t) {
     char* end = nullptr;
-    const auto member = static_cast<size_t>(std::strtoul(k.c_str(), &end, 10));
-    const bool known = !k.empty() && !*end && member < ranks.size();
+    const std::string last = k.substr(k.rfind('/') + 1);
+    const auto member = static_cast<size_t>(std::strtoul(last.c_str(), &end, 10));
+    const bool known = !last.empty() && !*end && member < ranks.size();
     return await(*place, k, known ? ranks[member] : -1, t);
   };
   // All come before a library begins that may not know of deadlines.
@@ -206,6 +207,13 @@ std::shared_ptr<ProcessGroup> Job::new_group(std::vector<int> ranks, const std::
   std::lock_guard lock(mutex_);
   groups_.push_back(group);
   return group;
+}
+
+bool Job::flush(Milliseconds patience) {
+  const Deadline deadline = Clock::now() + patience;
+  for (auto& g : groups())
+    if (!g->flush(Milliseconds(milliseconds_left(deadline)))) return false;
+  return true;
 }
 
 void Job::leave() {

@@ -21,6 +21,7 @@ Deadline soon() { return Clock::now() + std::chrono::seconds(5); }
 
 Monitor::Monitor(Options options, Deadline deadline) : options_(std::move(options)) {
   socket_ = connect_to(options_.host, options_.port, deadline);
+  set_options(socket_.fd(), kMonitorLimit);
   enter(socket_, options_.secret, deadline);
   std::string join = "J";
   put(join, int64_t{options_.rank});

@@ -39,21 +39,30 @@ Packed::Packed(std::vector<TensorBase> tensors, Use use) : tensors_(std::move(te
   const Backend& b = *accelerator();
   StreamHandle current = current_stream(device_);
   stream_ = stream_from_pool(device_, 0);
-  check(b.event_create(device_, false, &ready_), "making an event");
+  copies_ = std::make_shared<Copies>(device_);
+  EventHandle ready = copies_->ready_;
   // Also where the device's memory is only written: what uses it now comes first.
-  check(b.event_record(device_, ready_, current), "recording an event");
-  check(b.stream_wait_event(device_, stream_, ready_), "waiting for an event");
+  check(b.event_record(device_, ready, current), "recording an event");
+  check(b.stream_wait_event(device_, stream_, ready), "waiting for an event");
   for (const TensorBase& t : tensors_) memory::record_stream(t.storage(), stream_);
   if (use_ != Use::kWrite) copy(true);
-  check(b.event_record(device_, ready_, stream_), "recording an event");
+  check(b.event_record(device_, ready, stream_), "recording an event");
 }
 
 Packed::~Packed() {
-  if (!ready_) return;
-  // The pinned memory goes back to its cache, which knows of no stream of ours.
-  accelerator()->event_synchronize(device_, ready_);
-  accelerator()->event_destroy(device_, ready_);
+  // The pinned memory returns to its cache, which does not track streams.
+  if (copies_) accelerator()->event_synchronize(device_, copies_->ready_);
 }
+
+Packed::Copies::Copies(int device) : device_(device) {
+  check(accelerator()->event_create(device, false, &ready_), "making an event");
+}
+Packed::Copies::~Copies() { accelerator()->event_destroy(device_, ready_); }
+void Packed::Copies::join() const {
+  check(accelerator()->stream_wait_event(device_, current_stream(device_), ready_),
+        "waiting for a collective");
+}
+Status Packed::Copies::query() const { return accelerator()->event_query(device_, ready_); }
 
 void Packed::copy(bool to_host) {
   const Backend& b = *accelerator();
@@ -70,7 +79,7 @@ void Packed::copy(bool to_host) {
 
 void Packed::fetch() {
   if (device_ >= 0) {
-    check(accelerator()->event_synchronize(device_, ready_), "waiting for a copy");
+    check(accelerator()->event_synchronize(device_, copies_->ready_), "waiting for a copy");
     return;
   }
   if (!staging_.defined() || use_ == Use::kWrite) return;
@@ -85,7 +94,7 @@ void Packed::store() {
   if (use_ == Use::kRead || !staging_.defined()) return;
   if (device_ >= 0) {
     copy(false);
-    check(accelerator()->event_record(device_, ready_, stream_), "recording an event");
+    check(accelerator()->event_record(device_, copies_->ready_, stream_), "recording an event");
     return;
   }
   const char* at = data_;
@@ -93,16 +102,6 @@ void Packed::store() {
     if (t.nbytes()) std::memcpy(t.raw(), at, t.nbytes());
     at += t.nbytes();
   }
-}
-
-void Packed::join() const {
-  if (device_ < 0 || use_ == Use::kRead) return;
-  check(accelerator()->stream_wait_event(device_, current_stream(device_), ready_),
-        "waiting for a collective");
-}
-
-bool Packed::arrived() const {
-  return device_ < 0 || accelerator()->event_query(device_, ready_).ok();
 }
 
 }  // namespace tessera::distributed

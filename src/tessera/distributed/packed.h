@@ -25,9 +25,23 @@ class Packed {
   // On the engine's thread, before and after it reads and writes.
   void fetch();
   void store();
-  // On the waiting thread: its current stream goes on after the copies back.
-  void join() const;
-  bool arrived() const;
+  // Copies between the device and the staging memory. It refers to no tensor.
+  class Copies {
+   public:
+    explicit Copies(int device);
+    ~Copies();
+    Copies(const Copies&) = delete;
+    // Makes the calling thread's current stream wait.
+    void join() const;
+    Status query() const;
+
+   private:
+    friend class Packed;
+    int device_;
+    EventHandle ready_ = nullptr;
+  };
+  // Null for tensors on the CPU.
+  const std::shared_ptr<Copies>& copies() const { return copies_; }
 
  private:
   void copy(bool to_host);
@@ -39,7 +53,7 @@ class Packed {
   size_t bytes_ = 0;
   int device_ = -1;  // -1: on the CPU
   StreamHandle stream_ = nullptr;
-  EventHandle ready_ = nullptr;
+  std::shared_ptr<Copies> copies_;
 };
 
 // Runs what is pending, and says that the tensor is written in place.

@@ -112,8 +112,29 @@ WorkPtr ProcessGroup::submit(Request r) {
     std::lock_guard lock(mutex_);
     last_ = cat(r.text, ", sequence number ", r.sequence);
   }
-  check_usable(r);
-  return backend.run(std::move(r));
+  try {
+    check_usable(r);
+  } catch (const DistError&) {
+    if (std::exception_ptr error = failure()) set_reported(error);  // its text is part of this one
+    throw;
+  }
+  // Reductions in place and broadcasts have their input in `outputs`.
+  const bool reads_outputs =
+      r.kind == Collective::kAllReduce || r.kind == Collective::kReduce ||
+      (r.kind == Collective::kBroadcast && r.peer == rank());
+  PassedMarks marks;
+  if (has_marks()) {
+    for (const TensorBase& t : r.inputs) marks.read(t);
+    if (reads_outputs)
+      for (const TensorBase& t : r.outputs) marks.read(t);
+  }
+  const std::vector<TensorBase> outputs = r.outputs;
+  WorkPtr work = backend.run(std::move(r));
+  for (const TensorBase& t : outputs) {
+    marks.write(t, true);
+    mark(t, work->completion());
+  }
+  return work;
 }
 
 WorkPtr ProcessGroup::all_reduce(TensorBase t, ReduceOp op) {
@@ -287,6 +308,14 @@ int64_t ProcessGroup::finished() const {
     if (int64_t n = backend->oldest_collective()) last = std::min(last, n - 1);
   std::lock_guard lock(mutex_);
   return failed_at_ ? std::min(last, failed_at_ - 1) : last;
+}
+
+bool ProcessGroup::flush(Milliseconds patience) {
+  BlockingScope others_go_on;
+  const Deadline deadline = Clock::now() + patience;
+  for (auto& [type, backend] : backends_)
+    if (!backend->flush(Milliseconds(milliseconds_left(deadline)))) return false;
+  return true;
 }
 
 void ProcessGroup::begin_batch(DeviceType type) {

@@ -62,6 +62,8 @@ class ProcessGroup {
   WorkPtr receive(TensorBase t, int from, uint32_t tag);
   WorkPtr barrier(DeviceType type = DeviceType::kCPU);
 
+  // Waits until nothing is in flight on devices; false where `patience` ended first.
+  bool flush(Milliseconds patience);
   // Messages between the two go out together; where tensors are on devices of this type.
   void begin_batch(DeviceType type);
   void end_batch(DeviceType type);

@@ -79,8 +79,12 @@ Server::~Server() {
 void Server::serve() {
   std::vector<pollfd> polled;
   while (!stop_) {
-    polled.assign({{wake_[0], POLLIN, 0}, {listener_.fd(), POLLIN, 0}});
     Deadline next = Clock::now() + std::chrono::seconds(5);
+    // Without free file descriptors a connection stays in the listener's queue, and poll() would
+    // return at once.
+    const bool accepts = Clock::now() >= accepts_from_;
+    if (!accepts) next = accepts_from_;
+    polled.assign({{wake_[0], POLLIN, 0}, {accepts ? listener_.fd() : -1, POLLIN, 0}});
     for (auto& p : peers_) {
       auto events = static_cast<short>(POLLIN | (p->out.empty() ? 0 : POLLOUT));
       polled.push_back({p->socket.fd(), events, 0});
@@ -104,7 +108,12 @@ void Server::serve() {
 
 void Server::accept_one() {
   Socket s(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!s.open()) return;
+  if (!s.open()) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+      accepts_from_ = Clock::now() + Milliseconds(100);
+    return;
+  }
+  set_options(s.fd(), kStoreLimit);
   guard_from_forks(s.fd());
   auto p = std::make_unique<Peer>();
   p->socket = std::move(s);
@@ -266,6 +275,7 @@ void Server::message(Peer& peer, std::string_view data) {
     case 'N':
       return reply(number_reply(static_cast<int64_t>(values_.size())));
     case 'J': {
+      set_options(peer.socket.fd(), kMonitorLimit);
       peer.rank = in.number();
       peer.scope = in.text();
       peer.title = in.text();

@@ -49,6 +49,7 @@ class Server {
   Socket listener_;
   uint16_t port_ = 0;
   int wake_[2] = {-1, -1};
+  Deadline accepts_from_{};  // the listener is not polled before
   std::atomic<bool> stop_{false};
   std::map<std::string, std::string> values_;
   std::vector<std::unique_ptr<Peer>> peers_;

@@ -50,16 +50,6 @@ struct Addresses {
   Addresses(const Addresses&) = delete;
 };
 
-void set_options(int fd) {
-  int on = 1, idle = 15, interval = 5, count = 3;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  // A machine that is gone does not close its connections.
-  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-}
-
 std::string numeric(const sockaddr* address, socklen_t length) {
   char text[NI_MAXHOST] = "";
   getnameinfo(address, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
@@ -67,6 +57,20 @@ std::string numeric(const sockaddr* address, socklen_t length) {
 }
 
 }  // namespace
+
+void set_options(int fd, std::chrono::seconds limit) {
+  const int on = 1, count = 2;
+  const int interval = std::max(1, static_cast<int>(limit.count()) / 3);
+  const auto most = static_cast<unsigned>(Milliseconds(limit).count());
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &interval, sizeof interval);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+  // Keepalive probes stop while data is not acknowledged: this limit holds then, and for an idle
+  // connection as well.
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most, sizeof most);
+}
 
 int milliseconds_left(Deadline deadline) {
   auto left = std::chrono::ceil<Milliseconds>(deadline - Clock::now()).count();
@@ -191,7 +195,7 @@ Socket connect_to(const std::string& host, uint16_t port, Deadline deadline) {
       }
       if (error == 0) {
         fcntl(s.fd(), F_SETFL, fcntl(s.fd(), F_GETFL) & ~O_NONBLOCK);
-        set_options(s.fd());
+        set_options(s.fd(), kStoreLimit);
         guard_from_forks(s.fd());
         return s;
       }

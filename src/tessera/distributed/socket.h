@@ -42,6 +42,12 @@ class Socket {
   int fd_ = -1;
 };
 
+// Ends the connection `limit` after the other host stopped answering. A stopped process does not
+// count, since its kernel answers, unless it leaves so much unread that its buffers are full.
+void set_options(int fd, std::chrono::seconds limit);
+// Connections to the store carry values of any size; those of monitors a few bytes.
+inline constexpr std::chrono::seconds kStoreLimit{30}, kMonitorLimit{2};
+
 // Listens at this one address, not at all of the machine's; port 0: any, which `bound` then names.
 Socket listen_at(const std::string& host, uint16_t port, uint16_t& bound);
 // Tries again until the deadline: the other side may not be there yet.

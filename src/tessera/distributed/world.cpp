@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <numeric>
 
@@ -23,6 +24,7 @@ struct World {
   int times = 0;   // it was initialized: jobs that share a store are told apart by it
   int groups = 0;  // made since
   bool uses_mpi = false;
+  int generation = 0;  // fork_generation() of the process that joined the job
 };
 
 // Never destroyed: threads may use it while the process ends.
@@ -88,6 +90,14 @@ Rendezvous by_mpi(const InitOptions& o) {
   int rank = 0, size = 1;
   TS_CHECK(mpi->world(&rank, &size), "MPI could not be started");
   the_world().uses_mpi = true;
+  // Without an MPI launcher every process is a world of its own.
+  const char* given = std::getenv("WORLD_SIZE");
+  const int expected = o.world_size > 0 ? o.world_size : given ? std::atoi(given) : size;
+  TS_CHECK_VALUE(expected == size, "init_process_group(\"mpi\"): ",
+                 o.world_size > 0 ? "world_size" : "WORLD_SIZE", " is ", expected,
+                 ", but MPI has started ", size, size == 1 ? " process" : " processes",
+                 ". Start the program with mpirun -n ", expected,
+                 ", or use the backend gloo with this launcher");
   if (size == 1) return {std::make_shared<HashStore>(), rank, size};
   std::vector<int> all(static_cast<size_t>(size));
   std::iota(all.begin(), all.end(), 0);
@@ -171,6 +181,27 @@ std::shared_ptr<ProcessGroup> world() {
   return the_world().group;
 }
 
+namespace {
+
+// Runs at the end of the process.
+void end_job(int status, void*) {
+  if (fork_generation() != the_world().generation) return;  // a child has no job
+  // A process that ends with an error does not wait for the collectives that it left behind.
+  if (status == 0) flush_job(std::chrono::hours(1000));
+  leave_job();
+  const std::vector<std::string> failures = unreported_failures();
+  for (const std::string& text : failures)
+    std::fprintf(stderr,
+                 "tessera: the process ended without noticing that a collective failed, so its "
+                 "results are not valid: %s\n",
+                 text.c_str());
+  if (failures.empty() || status != 0) return;
+  std::fflush(nullptr);
+  _exit(1);
+}
+
+}  // namespace
+
 std::shared_ptr<ProcessGroup> init_process_group(InitOptions o) {
   TS_CHECK_VALUE(!is_initialized(), "trying to initialize the default process group twice!");
   Rendezvous r = rendezvous(o);
@@ -182,14 +213,24 @@ std::shared_ptr<ProcessGroup> init_process_group(InitOptions o) {
   std::iota(all.begin(), all.end(), 0);
   auto group = job->new_group(all, o.backend.empty() ? "cpu:gloo,cuda:nccl" : o.backend,
                               "default_pg", o.timeout);
-  // Else the others would take the end of this process for a death.
-  static const int at_exit = std::atexit(&leave_job);
+  // Otherwise the other ranks take the end of this process for a death.
+  static const int at_exit = on_exit(&end_job, nullptr);
   (void)at_exit;
   std::lock_guard lock(w.mutex);
   w.job = job;
+  w.generation = fork_generation();
   w.group = group;
   w.groups = 0;
   return group;
+}
+
+bool flush_job(Milliseconds patience) {
+  std::shared_ptr<Job> job;
+  {
+    std::lock_guard lock(the_world().mutex);
+    job = the_world().job;
+  }
+  return !job || job->flush(patience);
 }
 
 void leave_job() {
@@ -212,8 +253,10 @@ void destroy_process_group() {
     job.swap(w.job);
     group.swap(w.group);
   }
-  if (job) job->leave();
   BlockingScope others_go_on;
+  // Collectives in flight end or fail first: the other ranks take part in them.
+  if (job) job->flush(group->timeout() + std::chrono::seconds(5));
+  if (job) job->leave();
   group.reset();
   job.reset();
 }

@@ -22,6 +22,8 @@ struct InitOptions {
 std::shared_ptr<ProcessGroup> init_process_group(InitOptions options = {});
 // Leaves the job, and ends its groups.
 void destroy_process_group();
+// Waits until no collective is in flight on a device; false where `patience` ended first.
+bool flush_job(Milliseconds patience);
 // Says farewell to the others; for the end of the process.
 void leave_job();
 bool is_initialized();

@@ -78,6 +78,7 @@ void synchronize(int device) {
   fuse::run_device(d, fuse::Reason::kSynchronize);
   BlockingScope scope;
   check(accelerator()->device_synchronize(d), "synchronizing");
+  raise_unreported_failure();
 }
 
 MemoryInfo mem_get_info(int device) {

@@ -50,6 +50,7 @@ void Stream::synchronize() const {
   fuse::run_device(device_, Reason::kSynchronize);
   BlockingScope scope;
   check(accelerator()->stream_synchronize(device_, handle_), "synchronizing a stream");
+  raise_unreported_failure();
 }
 
 void Stream::wait_event(const Event& event) const { event.wait(*this); }
@@ -127,6 +128,7 @@ void Event::synchronize() const {
   fuse::run_device(s.device, Reason::kEvent);
   BlockingScope scope;
   check(accelerator()->event_synchronize(s.device, s.handle), "waiting for an event");
+  raise_unreported_failure();
 }
 
 float Event::elapsed_time(const Event& end) const {

@@ -141,6 +141,8 @@ void run_device(int device, Reason reason) {
 }
 
 void* expose(const TensorBase& t) {
+  if (has_marks()) [[unlikely]]
+    PassedMarks().read(t);
   ensure_writable(t, Reason::kExposed);
   t.storage().exposed.store(true, std::memory_order_release);
   return t.raw();

@@ -20,6 +20,7 @@
 #include "tessera/base/source.h"
 #include "tessera/driver/backend.h"
 #include "tessera/fuse/pending.h"
+#include "tessera/tensor/outcome.h"
 
 namespace tessera::fuse {
 
@@ -176,13 +177,19 @@ void set_tiny(int64_t elements);
 void watch_this_thread();
 
 // Runs pending work that a read (write) of this tensor's memory needs. Cheap when there is none.
-inline void ensure_readable(const TensorBase& t, Reason reason = Reason::kConsumer) {
+inline void run_for_reading(const TensorBase& t, Reason reason) {
   Storage& s = t.storage();
   if (reason == Reason::kHostRead)
     TS_CHECK_IMPLEMENTED(!s.device.is_meta(), "Cannot copy out of meta tensor; no data!");
   ensure_arrived(s);
   if (Stream* p = s.pending.load(std::memory_order_acquire)) [[unlikely]]
     p->run_for_read(s, reason);
+}
+// The same. A read on the host also waits for collectives that write the tensor.
+inline void ensure_readable(const TensorBase& t, Reason reason = Reason::kConsumer) {
+  if (reason == Reason::kHostRead && has_marks()) [[unlikely]]
+    check_outcome(t);
+  run_for_reading(t, reason);
 }
 // The same of several tensors of one device.
 inline void ensure_readable(std::span<const TensorBase> tensors) {

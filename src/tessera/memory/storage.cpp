@@ -6,6 +6,7 @@
 #include "tessera/memory/block.h"
 #include "tessera/memory/host.h"
 #include "tessera/profile/record.h"
+#include "tessera/tensor/outcome.h"
 
 namespace tessera {
 
@@ -50,6 +51,8 @@ void memory::record_stream(const Storage& s, StreamHandle stream) {
 }
 
 Storage::~Storage() {
+  if (arriving.load(std::memory_order_relaxed) & kMarked) [[unlikely]]
+    drop_marks(*this);
   if (charged) memory::uncharge(device.index, charged);
   if (!release || !data) return;
   if ((profile::what() & profile::kBytes) && release == give_back_host) [[unlikely]]
