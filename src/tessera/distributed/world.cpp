@@ -194,7 +194,7 @@ void end_job(int status, void*) {
     std::fprintf(stderr,
                  "tessera: the process ended without noticing that a collective failed, so its "
                  "results are not valid: %s\n",
-                 text.c_str());
+                 text.substr(0, text.find('\n')).c_str());
   if (failures.empty() || status != 0) return;
   std::fflush(nullptr);
   _exit(1);
