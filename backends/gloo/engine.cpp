@@ -55,9 +55,9 @@ class GlooEngine final : public Engine {
     gloo::transport::tcp::attr attr(o.address.c_str());
     device_ = gloo::transport::tcp::CreateDevice(attr);
     // Note [Connections from outside]
-    // gloo takes the first connection to a port for the peer's, whoever made it. So each peer shows
-    // a token of the store's after connecting, the ranks tell each other through the store how it
-    // went, and all begin anew with other ports unless every one of them succeeded.
+    // gloo takes the first connection to a port for the peer's, and any program can make it. So
+    // each peer sends a token from the store after connecting, the ranks publish the result in the
+    // store, and all begin anew with other ports unless every one of them succeeded.
     constexpr int kAttempts = 12;
     Time limit = kFirstLimit;
     std::string failed;

@@ -51,7 +51,7 @@ std::string value_of(nb::handle h) {
   return nb::cast<std::string>(h);
 }
 
-// In slices, so that Ctrl-C is heard. With a timeout, a device's part is waited for too.
+// In slices, so that Ctrl-C is heard. With a timeout, it also waits for the device's part.
 bool wait(Work& w, double timeout) {
   auto until = dist::Clock::now() + seconds(timeout < 0 ? 1e9 : timeout);
   for (;;) {

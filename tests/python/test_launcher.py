@@ -14,7 +14,7 @@ from conftest import KIND
 pytestmark = pytest.mark.skipif(KIND != "cpu", reason="the same on every device")
 
 LAUNCHER = [sys.executable, "-m", "tessera", "run"]
-# A rank that notes its process and its first signal, and then ends only if it is told so.
+# A rank that prints its process and its signals. It ends at the first one if it is polite.
 RANK = """
 import os, signal, sys, time
 def say(*words):

@@ -44,6 +44,7 @@ EMULATED_FILES = (
     "test_cuda_special.py",
     "test_distributed.py",
     "test_dropout_and_norms.py",
+    "test_failed_collectives.py",
     "test_fuse.py",
     "test_fuse_bounds.py",
     "test_grad_scaler.py",

@@ -233,7 +233,7 @@ def init_process_group(
 
 
 def _leave():
-    """Runs when the interpreter ends. After an uncaught exception nothing is waited for."""
+    """Runs when the interpreter ends. After an uncaught exception it does not wait."""
     try:
         while getattr(sys, "last_value", None) is None and not _C._dist_flush(0.2):
             pass

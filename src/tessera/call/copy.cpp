@@ -41,10 +41,9 @@ class InFlight {
     std::unique_lock lock(mutex_);
     copies_.push_back(std::move(copy));
     // Removes finished copies: the oldest, and all of them when there are more than kMost. Copies
-    // of one stream finish in order, those of others may be held up.
-    auto is_ready = [&](const Copy& c) {
-      return b.event_query(c.device, c.done).code != Code::kNotReady;
-    };
+    // of one stream finish in order, those of others may be held up. A failed copy stays: its error
+    // is raised where the memory is read.
+    auto is_ready = [&](const Copy& c) { return b.event_query(c.device, c.done).ok(); };
     const bool many = copies_.size() > kMost;
     for (size_t i = 0; i < copies_.size();) {
       if (std::shared_ptr<Copy> next = copies_[i]; is_ready(*next)) {
@@ -59,11 +58,10 @@ class InFlight {
     while (copies_.size() > kMost) {
       std::shared_ptr<Copy> oldest = copies_.front();
       wait_for(*oldest, lock);
+      if (oldest->code != Code::kOk) break;
       remove(*oldest);
       finished.push_back(std::move(oldest));
     }
-    lock.unlock();
-    for (const auto& c : finished) check({c->code, c->why.c_str()}, "copying");
   }
 
   // Waits for copies to `host`; raises the error of the first that failed.

@@ -30,12 +30,13 @@ KernelTensor describe(const TensorBase& t) {
   throw DeviceMismatch(kernel, std::move(first), std::move(second));
 }
 
-// A kernel may leave elements of its outputs as they are.
+// A kernel may read its outputs, and may leave elements of them as they are.
 void pass_marks(std::span<const TensorBase> outputs, std::span<const TensorBase> inputs) {
   if (!has_marks()) [[likely]]
     return;
   PassedMarks marks;
   for (const TensorBase& t : inputs) marks.read(t);
+  for (const TensorBase& t : outputs) marks.update(t);
   for (const TensorBase& t : outputs) marks.write(t, false);
 }
 

@@ -21,7 +21,7 @@ std::string text_of(const std::exception_ptr& error) {
 
 }  // namespace
 
-// In a forked child no thread carries the collective out, and the lock may be held for ever.
+// A forked child has no thread that carries the collective out, and nothing may release the lock.
 bool Completion::is_inherited() const { return generation_ != fork_generation(); }
 
 Completion::Progress Completion::progress_locked() const {

@@ -74,8 +74,15 @@ DeviceBackend::DeviceBackend(ProcessGroup& group, std::shared_ptr<Store> store,
     : group_(group), store_(std::move(store)), table_(table), thread_([this] { watch(); }) {}
 
 DeviceBackend::~DeviceBackend() {
-  // What is in flight ends or fails first: a program may read the results of a destroyed group.
-  flush(group_.timeout() + std::chrono::seconds(5));
+  // Collectives in flight end or fail first: a program may read the results of a destroyed group.
+  // After this rank has left the job the process is ending by an error, and waits for nothing.
+  const bool waits = !group_.job()->has_left();
+  if (!flush(waits ? group_.timeout() + std::chrono::seconds(5) : Milliseconds(0))) {
+    std::exception_ptr error = std::make_exception_ptr(
+        DistError(DistErrorKind::kBackend, cat("the group '", group_.name(), "' was destroyed")));
+    abort(error);
+    set_reported(error);
+  }
   {
     std::lock_guard lock(mutex_);
     stop_ = true;

@@ -210,6 +210,7 @@ std::shared_ptr<ProcessGroup> Job::new_group(std::vector<int> ranks, const std::
 }
 
 bool Job::flush(Milliseconds patience) {
+  if (has_left()) return true;
   const Deadline deadline = Clock::now() + patience;
   for (auto& g : groups())
     if (!g->flush(Milliseconds(milliseconds_left(deadline)))) return false;

@@ -90,7 +90,7 @@ void Monitor::listen() {
         int64_t call = in.number();
         int rank = static_cast<int>(in.number());
         std::lock_guard lock(mutex_);
-        if (call == call_) answers_[rank] = in.text();
+        if (auto at = answers_.find(call); at != answers_.end()) at->second[rank] = in.text();
         changed_.notify_all();
       } else if (message[0] == 'k') {  // our farewell was heard
         std::lock_guard lock(mutex_);
@@ -126,16 +126,18 @@ bool Monitor::await_death(Milliseconds patience) const {
   });
 }
 
+// Groups that fail together call it from several threads.
 std::map<int, std::string> Monitor::roll_call(Milliseconds patience) {
   std::unique_lock lock(mutex_);
-  std::string m = "R";
-  put(m, ++call_);
-  answers_.clear();
+  const int64_t call = ++call_;
+  answers_[call];
   lock.unlock();
+  std::string m = "R";
+  put(m, call);
   send(m);
   std::this_thread::sleep_for(patience);
   lock.lock();
-  return answers_;
+  return answers_.extract(call).mapped();
 }
 
 }  // namespace tessera::distributed

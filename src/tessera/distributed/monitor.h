@@ -53,7 +53,7 @@ class Monitor {
   mutable std::condition_variable changed_;
   std::mutex sending_;
   std::map<int, Fate> fates_;
-  std::map<int, std::string> answers_;
+  std::map<int64_t, std::map<int, std::string>> answers_;  // by roll call, then by rank
   int64_t call_ = 0;
   bool leaving_ = false;
   bool told_ = false;  // the server knows that we leave, or is gone

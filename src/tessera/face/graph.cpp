@@ -198,6 +198,7 @@ void CUDAGraph::replay() {
   const Backend& b = *accelerator();
   const StreamHandle stream = tessera::current_stream(s.device);
   memory::refuse_in_capture(s.device, stream, "replaying a graph");
+  raise_unreported_failure();  // the tensors that the graph reads are not known here
   // The graph may read what is pending, and write what pending work reads.
   fuse::run_everything(Reason::kCapture);
   for (const Capture::Draws& d : s.draws) {

@@ -3,7 +3,9 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 
 #include "tessera/base/blocking.h"
@@ -40,29 +42,47 @@ struct Registry {
 std::atomic<int> g_forks{0};
 
 // Never destroyed: tensors in static storage are freed after main.
+Registry* g_registry = nullptr;
+
+// Note [Marks across a fork]
+// A thread may free a storage, which takes the registry's lock, while it holds a lock that another
+// fork handler waits for. So the lock is tried for a while only; if it stays taken, the child gets
+// an empty registry.
+bool g_held_for_fork = false;
+
+void prepare_fork() {
+  for (int i = 0; i < 100 && !g_held_for_fork; ++i) {
+    if (i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    g_held_for_fork = std::try_lock(g_registry->mutex, g_registry->failures_mutex) == -1;
+  }
+}
+
+void release_fork() {
+  if (!g_held_for_fork) return;
+  g_held_for_fork = false;
+  g_registry->mutex.unlock();
+  g_registry->failures_mutex.unlock();
+}
+
+void release_child() {
+  g_forks.fetch_add(1, std::memory_order_relaxed);
+  if (!g_held_for_fork) {
+    g_registry = new Registry;
+    return;
+  }
+  // Failures of the parent are reported by the parent.
+  g_registry->failures.clear();
+  g_registry->open.clear();
+  release_fork();
+}
+
 Registry& registry() {
-  static Registry* r = [] {
-    auto* made = new Registry;
-    pthread_atfork(
-        [] {
-          registry().mutex.lock();
-          registry().failures_mutex.lock();
-        },
-        [] {
-          registry().failures_mutex.unlock();
-          registry().mutex.unlock();
-        },
-        [] {
-          // Failures of the parent are reported by the parent.
-          g_forks.fetch_add(1, std::memory_order_relaxed);
-          registry().failures.clear();
-          registry().open.clear();
-          registry().failures_mutex.unlock();
-          registry().mutex.unlock();
-        });
-    return made;
+  [[maybe_unused]] static const bool made = [] {
+    g_registry = new Registry;
+    pthread_atfork(prepare_fork, release_fork, release_child);
+    return true;
   }();
-  return *r;
+  return *g_registry;
 }
 
 Range range_of(const TensorBase& t) {
@@ -206,6 +226,16 @@ void PassedMarks::read(const TensorBase& t) {
         o->join();
         add_outcome(outcomes_, o);
     }
+  }
+}
+
+void PassedMarks::update(const TensorBase& t) {
+  for (const OutcomePtr& o : outcomes_of(t)) {
+    if (o->state() == Outcome::State::kOpen) t.device().is_cpu() ? o->wait() : o->join();
+    if (o->state() == Outcome::State::kDone)
+      forget(t.storage(), o);
+    else
+      add_outcome(outcomes_, o);
   }
 }
 

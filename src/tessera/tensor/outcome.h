@@ -66,6 +66,8 @@ class PassedMarks {
  public:
   // Raises if `t` holds the result of a failed collective. Waits if `t` is on the CPU.
   void read(const TensorBase& t);
+  // Collects the marks of an output whose elements may be read, and does not raise: they stay.
+  void update(const TensorBase& t);
   // `overwrites`: all elements of `t` get new values.
   void write(const TensorBase& t, bool overwrites);
 

@@ -19,6 +19,7 @@ RANK = int(os.environ.get("RANK") or os.environ["OMPI_COMM_WORLD_RANK"])
 LIMIT = 1.5  # seconds: of the groups
 BACKEND = os.environ.get("TEST_BACKEND") or ("nccl" if DEVICE == "cuda" else "gloo")
 GPU = DEVICE == "cuda"
+NCCL = GPU and not torch.cuda.get_device_name().startswith("Virtual")
 
 
 def limit(seconds=LIMIT):
@@ -119,8 +120,8 @@ def case_table():
         began[name] = time.monotonic()
         work, outputs = call(groups[name])
         # An operator that is queued before the failure: its result is poisoned too.
-        derived = [o * 2 + 1 for o in outputs] if GPU else []
-        copies = [o.clone() for o in outputs] if GPU else []
+        derived = [o * 2 + 1 for o in outputs] if NCCL else []
+        copies = [o.clone() for o in outputs] if NCCL else []
         flying[name] = (work, outputs, derived + copies)
     assert other.tolist() == [3.0] * 4
     for name, (work, outputs, derived) in flying.items():
@@ -134,7 +135,12 @@ def case_table():
             raises(o.tolist, failed)
         assert time.monotonic() - began[name] < 10
         for t in outputs + derived:
-            for read in (t.tolist, t.double if not GPU else t.cpu, lambda t=t: repr(t), lambda t=t: t.sum().item()):
+            for read in (
+                t.tolist,
+                t.double if not GPU else t.cpu,
+                lambda t=t: repr(t),
+                lambda t=t: t.sum().item(),
+            ):
                 raises(read, failed)
             raises(lambda t=t: torch.save(t, FOLDER / "never"), failed)
             raises(lambda t=t: t.cpu().numpy(), failed)
@@ -154,7 +160,7 @@ def case_table():
 
 
 def case_parts():
-    """What is written beside a collective in flight, in the same storage, can be used."""
+    """Other elements of the storage that a collective writes can be used."""
     whole = full(9, 3, 4)
     work = dist.irecv(whole[1], 1) if RANK == 0 else None
     if RANK == 1:
@@ -169,6 +175,47 @@ def case_parts():
     assert whole.sum().item() == 8 * 9 + 4
     raises(work.wait, "recv from rank 1")
     checked()
+
+
+def case_overwritten():
+    """Bytes that an operator overwrites in full are valid again, the others stay poisoned."""
+    if RANK == 1:
+        return await_file("checked")
+    rows = full(9, 8, 2, 2)
+    dist.all_reduce(rows, async_op=True)
+    error = "all_reduce .*sequence number 2 "
+    raises(rows.tolist, error)
+    host = torch.full((2, 2), 5.0)
+    ways = [
+        lambda row: row.zero_(),
+        lambda row: row.copy_(full(5, 2, 2)),
+        lambda row: row.copy_(host),
+        lambda row: row.normal_(),
+        lambda row: row.uniform_(),
+        lambda row: torch.add(full(1, 2, 2), 4, out=row),
+        lambda row: row.t().fill_(5),
+    ]
+    for row, way in zip(rows, ways):
+        way(row)
+        row.tolist()
+        (row + 1).tolist()
+    # A kernel may leave elements as they are.
+    torch.mm(full(1, 2, 2), full(1, 2, 2), out=rows[7])
+    raises(rows[7].tolist, error)
+    raises(lambda row=rows[7]: row.add_(1).tolist(), error)
+    raises(rows.tolist, error)
+    checked()
+
+
+def case_error():
+    """After an uncaught exception the process ends at once."""
+    group = dist.new_group([0, 1], timeout=limit(300), backend=BACKEND)
+    if RANK == 1:
+        return await_file("ended")
+    dist.all_reduce(full(1), async_op=True)
+    dist.all_reduce(full(1), group=group, async_op=True) if not GPU else None
+    print("checked", flush=True)
+    raise ValueError("this rank is broken")
 
 
 def case_several():
@@ -235,7 +282,7 @@ def case_library():
 
 
 def cut_connections():
-    """Of the emulated NCCL: its sockets have no name in the file system."""
+    """Closes the sockets of the emulated NCCL, which have no name in the file system."""
     import socket
 
     for name in os.listdir("/proc/self/fd"):
@@ -289,8 +336,8 @@ def case_destroy():
 def case_unread():
     if RANK == 1:
         return await_file("ended")
-    dist.all_reduce(full(1), async_op=not GPU)
-    time.sleep(0 if GPU else LIMIT + 2)
+    dist.all_reduce(full(1), async_op=not NCCL)
+    time.sleep(0 if NCCL else LIMIT + 2)
     print("checked", flush=True)
 
 
@@ -321,5 +368,5 @@ dist.init_process_group(BACKEND, timeout=limit(60))
 dist.all_reduce(full(1))
 if GPU:
     torch.cuda.synchronize()
-dist.set_timeout(limit(60 if CASE in ("table", "ddp", "library") else LIMIT))
+dist.set_timeout(limit(60 if CASE in ("table", "ddp", "library", "error") else LIMIT))
 globals()[f"case_{CASE}"]()
