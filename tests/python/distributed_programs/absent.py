@@ -193,14 +193,14 @@ def case_overwritten():
         lambda row: row.normal_(),
         lambda row: row.uniform_(),
         lambda row: torch.add(full(1, 2, 2), 4, out=row),
-        lambda row: row.t().fill_(5),
+        lambda row: torch.mm(full(1, 2, 2), full(1, 2, 2), out=row),
     ]
     for row, way in zip(rows, ways):
         way(row)
         row.tolist()
         (row + 1).tolist()
     # A kernel may leave elements as they are.
-    torch.mm(full(1, 2, 2), full(1, 2, 2), out=rows[7])
+    rows[7].index_fill_(0, torch.tensor([0], device=DEVICE), 1.0)
     raises(rows[7].tolist, error)
     raises(lambda row=rows[7]: row.add_(1).tolist(), error)
     raises(rows.tolist, error)
