@@ -112,10 +112,7 @@ void bind_groups(nb::module_& m) {
       .def("wait", &wait, nb::arg("timeout") = -1.0)
       .def("is_completed", &Work::is_completed)
       .def("is_success", &Work::is_success)
-      .def("_exception",
-           [](const Work& w) {
-             w.completion()->rethrow();
-           })
+      .def("_exception", [](const Work& w) { w.completion()->rethrow(); })
       .def("result", [](const Work& w) { return wrapped(w.result()); })
       .def("source_rank", &Work::source_rank)
       .def_prop_ro("_what", &Work::what);

@@ -174,8 +174,7 @@ void copy_across(const TensorBase& dst, const TensorBase& src, bool non_blocking
   fuse::ensure_writable(dst);
   if (dst.numel() == 0) return;
   if (has_marks()) [[unlikely]] {
-    const bool waits = dst.device().is_cpu() &&
-                       !(non_blocking && memory::is_pinned(dst.storage()));
+    const bool waits = dst.device().is_cpu() && !(non_blocking && memory::is_pinned(dst.storage()));
     PassedMarks marks;
     if (waits)
       check_outcome(src);

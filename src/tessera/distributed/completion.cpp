@@ -28,7 +28,7 @@ Completion::Progress Completion::progress_locked() const {
   return query_ ? query_() : Progress::kPassed;
 }
 
-Outcome::State Completion::state() {
+CollectiveOutcome::State Completion::state() {
   if (State s = settled_.load(std::memory_order_acquire); s != State::kOpen) return s;
   if (is_inherited()) return State::kFailed;
   std::lock_guard lock(mutex_);

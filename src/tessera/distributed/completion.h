@@ -13,7 +13,7 @@
 
 namespace tessera::distributed {
 
-class Completion final : public Outcome {
+class Completion final : public CollectiveOutcome {
  public:
   // kRefused: the library or the device reports an error, and the results are not to be trusted.
   enum class Progress : uint8_t { kRunning, kPassed, kRefused };

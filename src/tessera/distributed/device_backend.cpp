@@ -334,7 +334,7 @@ void DeviceBackend::end_batch() {
 }
 
 void DeviceBackend::watch() {
-  using State = Outcome::State;
+  using State = CollectiveOutcome::State;
   std::unique_lock lock(mutex_);
   while (!stop_) {
     while (!under_way_.empty() && under_way_.front().completion->state() != State::kOpen)
@@ -396,7 +396,7 @@ bool DeviceBackend::flush(Milliseconds patience) {
     changed_.notify_all();
     idle_.wait_until(lock, std::min(deadline, Clock::now() + Milliseconds(10)));
     while (!under_way_.empty() &&
-           under_way_.front().completion->state() != Outcome::State::kOpen)
+           under_way_.front().completion->state() != CollectiveOutcome::State::kOpen)
       under_way_.pop_front();
   }
   return true;
@@ -405,7 +405,7 @@ bool DeviceBackend::flush(Milliseconds patience) {
 int64_t DeviceBackend::oldest_collective() {
   std::lock_guard lock(mutex_);
   for (UnderWay& u : under_way_)
-    if (!u.request->is_point_to_point() && u.completion->state() == Outcome::State::kOpen)
+    if (!u.request->is_point_to_point() && u.completion->state() == CollectiveOutcome::State::kOpen)
       return u.request->sequence;
   return 0;
 }
@@ -413,7 +413,7 @@ int64_t DeviceBackend::oldest_collective() {
 std::shared_ptr<const Request> DeviceBackend::oldest_after(int64_t upto) {
   std::lock_guard lock(mutex_);
   for (UnderWay& u : under_way_)
-    if (u.completion->state() == Outcome::State::kOpen &&
+    if (u.completion->state() == CollectiveOutcome::State::kOpen &&
         (u.request->is_point_to_point() ? upto < 0 : u.request->sequence > upto))
       return u.request;
   return nullptr;

@@ -86,16 +86,17 @@ WorkPtr HostBackend::run(Request r) {
     });
   }
   Lane& lane = lane_for(*request);
-  completion.on_patience([this, request, &lane, weak = std::weak_ptr<Completion>(work->completion())] {
-    // Engines keep their deadlines; this is for one that does not.
-    Deadline since;
-    Milliseconds limit = group_.timeout();
-    if (lane.running(&since) != request) return;
-    if (Clock::now() - since < limit + std::chrono::seconds(15)) return;
-    std::exception_ptr error =
-        group_.fail(*request, cat(name_, " did not come back"), ProcessGroup::Cause::kTime);
-    if (auto w = weak.lock()) w->fail(error);
-  });
+  completion.on_patience(
+      [this, request, &lane, weak = std::weak_ptr<Completion>(work->completion())] {
+        // Engines keep their deadlines; this is for one that does not.
+        Deadline since;
+        Milliseconds limit = group_.timeout();
+        if (lane.running(&since) != request) return;
+        if (Clock::now() - since < limit + std::chrono::seconds(15)) return;
+        std::exception_ptr error =
+            group_.fail(*request, cat(name_, " did not come back"), ProcessGroup::Cause::kTime);
+        if (auto w = weak.lock()) w->fail(error);
+      });
   Work* raw = work.get();
   lane.post({request, work,
              [this, request, in, out, raw] {

@@ -32,7 +32,8 @@ class Job : public std::enable_shared_from_this<Job> {
   // What a member puts into `place`; raises when the time is up, and at once when the member is
   // gone.
   std::string await(Store& place, const std::string& key, int world_rank, Milliseconds timeout);
-  // Waits until no group has a collective in flight on a device; false where `patience` ended first.
+  // Waits until no group has a collective in flight on a device; false where `patience` ended
+  // first.
   bool flush(Milliseconds patience);
   // Says farewell. Groups fail after it.
   void leave();

@@ -119,9 +119,8 @@ WorkPtr ProcessGroup::submit(Request r) {
     throw;
   }
   // Reductions in place and broadcasts have their input in `outputs`.
-  const bool reads_outputs =
-      r.kind == Collective::kAllReduce || r.kind == Collective::kReduce ||
-      (r.kind == Collective::kBroadcast && r.peer == rank());
+  const bool reads_outputs = r.kind == Collective::kAllReduce || r.kind == Collective::kReduce ||
+                             (r.kind == Collective::kBroadcast && r.peer == rank());
   PassedMarks marks;
   if (has_marks()) {
     for (const TensorBase& t : r.inputs) marks.read(t);
@@ -132,7 +131,7 @@ WorkPtr ProcessGroup::submit(Request r) {
   WorkPtr work = backend.run(std::move(r));
   for (const TensorBase& t : outputs) {
     marks.write(t, true);
-    mark(t, work->completion());
+    mark_collective(t, work->completion());
   }
   return work;
 }

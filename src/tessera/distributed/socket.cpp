@@ -58,10 +58,10 @@ std::string numeric(const sockaddr* address, socklen_t length) {
 
 }  // namespace
 
-void set_options(int fd, std::chrono::seconds limit) {
+void set_options(int fd, std::chrono::milliseconds limit) {
   const int on = 1, count = 2;
-  const int interval = std::max(1, static_cast<int>(limit.count()) / 3);
-  const auto most = static_cast<unsigned>(Milliseconds(limit).count());
+  const int interval = std::max(1, static_cast<int>(limit.count()) / 3000);
+  const auto most = static_cast<unsigned>(limit.count());
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &interval, sizeof interval);

@@ -44,9 +44,10 @@ class Socket {
 
 // Ends the connection `limit` after the other host stopped answering. A stopped process does not
 // count, since its kernel answers, unless it leaves so much unread that its buffers are full.
-void set_options(int fd, std::chrono::seconds limit);
-// Connections to the store carry values of any size; those of monitors a few bytes.
-inline constexpr std::chrono::seconds kStoreLimit{30}, kMonitorLimit{2};
+void set_options(int fd, std::chrono::milliseconds limit);
+// Connections to the store carry values of any size; those of monitors a few bytes. Probes are sent
+// every second: the second one that is not answered is later than 1.9 s after the last answer.
+inline constexpr std::chrono::milliseconds kStoreLimit{30000}, kMonitorLimit{1900};
 
 // Listens at this one address, not at all of the machine's; port 0: any, which `bound` then names.
 Socket listen_at(const std::string& host, uint16_t port, uint16_t& bound);

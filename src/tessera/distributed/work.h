@@ -16,7 +16,7 @@ class Work {
       : what_(std::move(what)), result_(std::move(result)) {}
   Work(const Work&) = delete;
 
-  bool is_completed() const { return completion_->state() != Outcome::State::kOpen; }
+  bool is_completed() const { return completion_->state() != CollectiveOutcome::State::kOpen; }
   bool is_success() const { return completion_->is_host_done() && !completion_->error(); }
   // Null while there is none.
   std::exception_ptr exception() const { return completion_->error(); }

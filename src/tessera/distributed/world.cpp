@@ -93,11 +93,11 @@ Rendezvous by_mpi(const InitOptions& o) {
   // Without an MPI launcher every process is a world of its own.
   const char* given = std::getenv("WORLD_SIZE");
   const int expected = o.world_size > 0 ? o.world_size : given ? std::atoi(given) : size;
-  TS_CHECK_VALUE(expected == size, "init_process_group(\"mpi\"): ",
-                 o.world_size > 0 ? "world_size" : "WORLD_SIZE", " is ", expected,
-                 ", but MPI has started ", size, size == 1 ? " process" : " processes",
-                 ". Start the program with mpirun -n ", expected,
-                 ", or use the backend gloo with this launcher");
+  TS_CHECK_VALUE(expected == size,
+                 "init_process_group(\"mpi\"): ", o.world_size > 0 ? "world_size" : "WORLD_SIZE",
+                 " is ", expected, ", but MPI has started ", size,
+                 size == 1 ? " process" : " processes", ". Start the program with mpirun -n ",
+                 expected, ", or use the backend gloo with this launcher");
   if (size == 1) return {std::make_shared<HashStore>(), rank, size};
   std::vector<int> all(static_cast<size_t>(size));
   std::iota(all.begin(), all.end(), 0);

@@ -22,7 +22,7 @@ struct Range {
 
 struct Mark {
   Range range;
-  OutcomePtr outcome;
+  CollectiveOutcomePtr outcome;
 };
 
 struct Failure {
@@ -36,7 +36,7 @@ struct Registry {
   std::unordered_map<const Storage*, std::vector<Mark>> marks;
   std::mutex failures_mutex;
   std::vector<Failure> failures;  // in the order in which they came
-  std::vector<std::weak_ptr<Outcome>> open;
+  std::vector<std::weak_ptr<CollectiveOutcome>> open;
 };
 
 std::atomic<int> g_forks{0};
@@ -120,7 +120,7 @@ void store_marks(Storage& s, std::vector<Mark> marks, std::vector<Mark>& dead) {
 }
 
 // Removes `cut` from the marks of `s` and puts `outcomes` there.
-void replace(Storage& s, Range range, bool cut, const std::vector<OutcomePtr>& outcomes) {
+void replace(Storage& s, Range range, bool cut, const std::vector<CollectiveOutcomePtr>& outcomes) {
   std::vector<Mark> dead;
   std::lock_guard lock(registry().mutex);
   std::vector<Mark> marks;
@@ -130,14 +130,13 @@ void replace(Storage& s, Range range, bool cut, const std::vector<OutcomePtr>& o
         marks.push_back(m);
         continue;
       }
-      if (m.range.begin < range.begin)
-        marks.push_back({{m.range.begin, range.begin}, m.outcome});
+      if (m.range.begin < range.begin) marks.push_back({{m.range.begin, range.begin}, m.outcome});
       if (range.end < m.range.end) marks.push_back({{range.end, m.range.end}, m.outcome});
     }
   } else if (outcomes.empty()) {
     return;
   }
-  for (const OutcomePtr& o : outcomes) {
+  for (const CollectiveOutcomePtr& o : outcomes) {
     const bool there = std::any_of(marks.begin(), marks.end(), [&](const Mark& m) {
       return m.outcome == o && m.range.begin <= range.begin && range.end <= m.range.end;
     });
@@ -146,8 +145,8 @@ void replace(Storage& s, Range range, bool cut, const std::vector<OutcomePtr>& o
   store_marks(s, std::move(marks), dead);
 }
 
-std::vector<OutcomePtr> outcomes_of(const TensorBase& t) {
-  std::vector<OutcomePtr> found;
+std::vector<CollectiveOutcomePtr> outcomes_of(const TensorBase& t) {
+  std::vector<CollectiveOutcomePtr> found;
   if (t.numel() == 0 || !has_bit(t.storage())) return found;
   const Range range = range_of(t);
   std::lock_guard lock(registry().mutex);
@@ -158,7 +157,7 @@ std::vector<OutcomePtr> outcomes_of(const TensorBase& t) {
   return found;
 }
 
-void forget(Storage& s, const OutcomePtr& outcome) {
+void forget(Storage& s, const CollectiveOutcomePtr& outcome) {
   std::vector<Mark> dead;
   std::lock_guard lock(registry().mutex);
   auto at = registry().marks.find(&s);
@@ -170,8 +169,8 @@ void forget(Storage& s, const OutcomePtr& outcome) {
 }
 
 // Adds `outcome` unless one of its domain stands for it already.
-void add_outcome(std::vector<OutcomePtr>& all, const OutcomePtr& outcome) {
-  for (OutcomePtr& o : all) {
+void add_outcome(std::vector<CollectiveOutcomePtr>& all, const CollectiveOutcomePtr& outcome) {
+  for (CollectiveOutcomePtr& o : all) {
     if (o == outcome) return;
     if (!o->domain || o->domain != outcome->domain) continue;
     if (o->number < outcome->number) o = outcome;
@@ -181,27 +180,21 @@ void add_outcome(std::vector<OutcomePtr>& all, const OutcomePtr& outcome) {
 }
 
 // Waits, and raises the failure. Removes the mark if there is none.
-void await_outcome(const TensorBase& t, const OutcomePtr& outcome) {
-  if (outcome->state() == Outcome::State::kOpen) outcome->wait();
-  if (outcome->state() == Outcome::State::kFailed) outcome->raise();
+void await_outcome(const TensorBase& t, const CollectiveOutcomePtr& outcome) {
+  if (outcome->state() == CollectiveOutcome::State::kOpen) outcome->wait();
+  if (outcome->state() == CollectiveOutcome::State::kFailed) outcome->raise();
   forget(t.storage(), outcome);
 }
 
 }  // namespace
 
-void mark(const TensorBase& t, const OutcomePtr& outcome) {
-  if (t.numel() == 0 || outcome->state() == Outcome::State::kDone) return;
+void mark_collective(const TensorBase& t, const CollectiveOutcomePtr& outcome) {
+  if (t.numel() == 0 || outcome->state() == CollectiveOutcome::State::kDone) return;
   replace(t.storage(), range_of(t), false, {outcome});
 }
 
-bool is_marked(const TensorBase& t) {
-  for (const OutcomePtr& o : outcomes_of(t))
-    if (o->state() != Outcome::State::kDone) return true;
-  return false;
-}
-
 void check_outcome(const TensorBase& t) {
-  for (const OutcomePtr& o : outcomes_of(t)) await_outcome(t, o);
+  for (const CollectiveOutcomePtr& o : outcomes_of(t)) await_outcome(t, o);
 }
 
 void drop_marks(Storage& s) {
@@ -211,18 +204,18 @@ void drop_marks(Storage& s) {
 }
 
 void PassedMarks::read(const TensorBase& t) {
-  for (const OutcomePtr& o : outcomes_of(t)) {
+  for (const CollectiveOutcomePtr& o : outcomes_of(t)) {
     if (t.device().is_cpu()) {
       await_outcome(t, o);
       continue;
     }
     switch (o->state()) {
-      case Outcome::State::kDone:
+      case CollectiveOutcome::State::kDone:
         forget(t.storage(), o);
         break;
-      case Outcome::State::kFailed:
+      case CollectiveOutcome::State::kFailed:
         o->raise();
-      case Outcome::State::kOpen:
+      case CollectiveOutcome::State::kOpen:
         o->join();
         add_outcome(outcomes_, o);
     }
@@ -230,9 +223,9 @@ void PassedMarks::read(const TensorBase& t) {
 }
 
 void PassedMarks::update(const TensorBase& t) {
-  for (const OutcomePtr& o : outcomes_of(t)) {
-    if (o->state() == Outcome::State::kOpen) t.device().is_cpu() ? o->wait() : o->join();
-    if (o->state() == Outcome::State::kDone)
+  for (const CollectiveOutcomePtr& o : outcomes_of(t)) {
+    if (o->state() == CollectiveOutcome::State::kOpen) t.device().is_cpu() ? o->wait() : o->join();
+    if (o->state() == CollectiveOutcome::State::kDone)
       forget(t.storage(), o);
     else
       add_outcome(outcomes_, o);
@@ -268,7 +261,7 @@ void set_reported(const std::exception_ptr& error) {
   failure_of(error).reported = true;
 }
 
-void watch_outcome(const OutcomePtr& outcome) {
+void watch_outcome(const CollectiveOutcomePtr& outcome) {
   std::lock_guard lock(registry().failures_mutex);
   auto& open = registry().open;
   open.erase(std::remove_if(open.begin(), open.end(), [](auto& w) { return w.expired(); }),
@@ -277,15 +270,15 @@ void watch_outcome(const OutcomePtr& outcome) {
 }
 
 void raise_unreported_failure() {
-  std::vector<std::weak_ptr<Outcome>> open;
+  std::vector<std::weak_ptr<CollectiveOutcome>> open;
   {
     std::lock_guard lock(registry().failures_mutex);
     if (registry().open.empty() && registry().failures.empty()) return;
     open = registry().open;
   }
   for (auto& weak : open)
-    if (OutcomePtr o = weak.lock())
-      if (o->state() == Outcome::State::kOpen && o->is_failing()) o->wait();
+    if (CollectiveOutcomePtr o = weak.lock())
+      if (o->state() == CollectiveOutcome::State::kOpen && o->is_failing()) o->wait();
   std::exception_ptr error;
   {
     std::lock_guard lock(registry().failures_mutex);

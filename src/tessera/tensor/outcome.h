@@ -1,7 +1,7 @@
-// Collectives write tensors while the program goes on: whether what a tensor holds is valid.
+// Outcomes of collectives, and the marks that connect them with the tensors they write.
 //
 // Note [Poisoned tensors]
-// A collective marks the bytes that it writes with its Outcome. Marks follow program order, as
+// A collective marks the bytes that it writes with its outcome. Marks follow program order, as
 // version counters do: they are set and passed on when a call is made, not when it runs.
 //   An operator that reads marked bytes passes the marks on to its results, and makes the current
 //   stream wait for the collective. If the collective has failed already, the operator raises.
@@ -22,10 +22,10 @@
 
 namespace tessera {
 
-class Outcome {
+class CollectiveOutcome {
  public:
   enum class State : uint8_t { kOpen, kDone, kFailed };
-  virtual ~Outcome() = default;
+  virtual ~CollectiveOutcome() = default;
 
   // Does not block.
   virtual State state() = 0;
@@ -46,16 +46,14 @@ class Outcome {
 };
 // The highest bit of Storage::arriving; the other ones count copies.
 inline constexpr uint32_t kMarked = 1u << 31;
-using OutcomePtr = std::shared_ptr<Outcome>;
+using CollectiveOutcomePtr = std::shared_ptr<CollectiveOutcome>;
 
 // Number of storages with marks.
 extern std::atomic<int64_t> marked_storages;
 inline bool has_marks() { return marked_storages.load(std::memory_order_relaxed) != 0; }
 
-// Marks the bytes of `t`, which the collective writes, and removes earlier marks from them.
-void mark(const TensorBase& t, const OutcomePtr& outcome);
-// Returns true if a mark of a collective in flight or failed lies on the bytes of `t`.
-bool is_marked(const TensorBase& t);
+// Marks the bytes of `t`, which the collective writes. Earlier marks stay.
+void mark_collective(const TensorBase& t, const CollectiveOutcomePtr& outcome);
 // Before a read on the host: waits for the collectives that write `t`, and raises if one failed.
 void check_outcome(const TensorBase& t);
 // Frees the marks of a storage; for its destructor.
@@ -72,7 +70,7 @@ class PassedMarks {
   void write(const TensorBase& t, bool overwrites);
 
  private:
-  std::vector<OutcomePtr> outcomes_;
+  std::vector<CollectiveOutcomePtr> outcomes_;
 };
 
 // ---- failures that the program has not seen ----
@@ -82,7 +80,7 @@ void record_failure(const std::exception_ptr& error, const std::string& text);
 // The program has got this exception, or another one with its text.
 void set_reported(const std::exception_ptr& error);
 // Collectives that may still fail: settle_outcomes() polls them.
-void watch_outcome(const OutcomePtr& outcome);
+void watch_outcome(const CollectiveOutcomePtr& outcome);
 // After a device, stream or event was synchronized: decides what the device has passed, and raises
 // the oldest failure that was not reported, once.
 void raise_unreported_failure();

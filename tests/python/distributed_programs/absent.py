@@ -228,6 +228,12 @@ def case_several():
     works += [dist.all_reduce(second, async_op=True), dist.all_reduce(third, async_op=True)]
     works[0].wait()
     assert (first * 2).tolist() == [4.0] * 4
+    if NCCL:  # copies that are queued before the failure
+        works[1].wait()
+        far, pinned = second.to("cuda:1"), torch.empty(4, pin_memory=True)
+        pinned.copy_(second, non_blocking=True)
+        for read in (far.tolist, pinned.tolist, lambda: pinned + 1, pinned.numpy):
+            raises(read, "all_reduce .*sequence number 3 ")
     for t, w in ((second, works[1]), (third, works[2])):
         raises(t.tolist, "all_reduce .*sequence number 3 ")
         raises(w.wait, "all_reduce .*sequence number 3 ")
