@@ -191,6 +191,7 @@ void bind_distributed(nb::module_& m) {
       nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
   m.def("_dist_destroy", &dist::destroy_process_group);
   m.def("_dist_leave", &dist::leave_job);
+  m.def("_dist_report_failures", &dist::report_failures);
   m.def("_dist_flush", [](double timeout) { return dist::flush_job(seconds(timeout)); });
   m.def("_dist_new_group", [](std::vector<int> ranks, const std::string& backend, double timeout,
                               const std::string& name) {

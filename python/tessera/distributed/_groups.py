@@ -230,15 +230,29 @@ def init_process_group(
     )
     _world.groups = [_world.default]
     atexit.register(_leave)
+    multiprocessing = sys.modules.get("multiprocessing")
+    if multiprocessing and multiprocessing.parent_process() is not None:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, _end_worker, exitpriority=-1)  # after the others
 
 
 def _leave():
     """Runs when the interpreter ends. After an uncaught exception it does not wait."""
+    failed = getattr(sys, "last_value", None) is not None or sys.exc_info()[0] is not None
     try:
-        while getattr(sys, "last_value", None) is None and not _C._dist_flush(0.2):
+        while not failed and not _C._dist_flush(0.2):
             pass
     finally:
         _C._dist_leave()
+
+
+def _end_worker():
+    """Ends a worker of multiprocessing: a forked one leaves out the handlers of exit()."""
+    _leave()
+    if sys.exc_info()[0] is None and _C._dist_report_failures():
+        sys.stdout.flush()
+        os._exit(1)
 
 
 def destroy_process_group(group=None):

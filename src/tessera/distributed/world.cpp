@@ -189,13 +189,7 @@ void end_job(int status, void*) {
   // A process that ends with an error does not wait for the collectives that it left behind.
   if (status == 0) flush_job(std::chrono::hours(1000));
   leave_job();
-  const std::vector<std::string> failures = unreported_failures();
-  for (const std::string& text : failures)
-    std::fprintf(stderr,
-                 "tessera: the process ended without noticing that a collective failed, so its "
-                 "results are not valid: %s\n",
-                 text.substr(0, text.find('\n')).c_str());
-  if (failures.empty() || status != 0) return;
+  if (!report_failures() || status != 0) return;
   std::fflush(nullptr);
   _exit(1);
 }
@@ -222,6 +216,16 @@ std::shared_ptr<ProcessGroup> init_process_group(InitOptions o) {
   w.group = group;
   w.groups = 0;
   return group;
+}
+
+bool report_failures() {
+  const std::vector<std::string> failures = unreported_failures();
+  for (const std::string& text : failures)
+    std::fprintf(
+        stderr,
+        "tessera: a collective failed, and the process ended before the error was raised: %s\n",
+        text.substr(0, text.find('\n')).c_str());
+  return !failures.empty();
 }
 
 bool flush_job(Milliseconds patience) {

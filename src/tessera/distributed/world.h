@@ -24,6 +24,8 @@ std::shared_ptr<ProcessGroup> init_process_group(InitOptions options = {});
 void destroy_process_group();
 // Waits until no collective is in flight on a device; false where `patience` ended first.
 bool flush_job(Milliseconds patience);
+// Prints the failures of collectives that were never raised; returns true if there are some.
+bool report_failures();
 // Says farewell to the others; for the end of the process.
 void leave_job();
 bool is_initialized();

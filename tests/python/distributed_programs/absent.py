@@ -5,6 +5,7 @@ Rank 0 checks what the tensors, streams and handles of the failed collective do 
 """
 
 import datetime
+import multiprocessing
 import os
 import re
 import sys
@@ -368,11 +369,23 @@ def case_forked():
     checked()
 
 
-if GPU:
-    torch.cuda.set_device(RANK)
-dist.init_process_group(BACKEND, timeout=limit(60))
-dist.all_reduce(full(1))
-if GPU:
-    torch.cuda.synchronize()
-dist.set_timeout(limit(60 if CASE in ("table", "ddp", "library", "error") else LIMIT))
-globals()[f"case_{CASE}"]()
+case_worker = case_unread
+
+
+def main():
+    if GPU:
+        torch.cuda.set_device(RANK)
+    dist.init_process_group(BACKEND, timeout=limit(60))
+    dist.all_reduce(full(1))
+    if GPU:
+        torch.cuda.synchronize()
+    dist.set_timeout(limit(60 if CASE in ("table", "ddp", "library", "error") else LIMIT))
+    globals()[f"case_{CASE}"]()
+
+
+if CASE == "worker":
+    worker = multiprocessing.get_context("fork").Process(target=main)
+    worker.start()
+    worker.join()
+    sys.exit(worker.exitcode)
+main()
