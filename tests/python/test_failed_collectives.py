@@ -94,7 +94,9 @@ def test_absent_rank(results, case):
     code, out, other = results[case]
     assert "checked" in out, out + other
     assert code == ENDS.get(case, 0), out + other
-    report = re.findall("a collective failed, and the process ended before the error was raised.*", out)
+    report = re.findall(
+        "a collective failed, and the process ended before the error was raised.*", out
+    )
     assert len(report) == (case in ("unread", "status", "worker")), out
     if report:
         assert "[rank 0] all_reduce of 4 elements" in report[0], out
