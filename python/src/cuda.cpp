@@ -164,6 +164,17 @@ void bind_cuda(nb::module_& m) {
     out["roundup_power2_divisions"] = static_cast<int64_t>(c.roundup_divisions);
     return out;
   });
+  m.def("_cuda_usage", [](int device) {
+    const memory::Usage u = memory::usage(device);
+    nb::dict out;
+    out["used"] = u.used;
+    out["charged"] = u.charged;
+    out["hidden"] = u.hidden;
+    out["unstored"] = u.unstored;
+    out["peak"] = u.peak;
+    out["real"] = u.real();
+    return out;
+  });
   m.def("_cuda_fail_after",
         [](int d, int64_t n, bool permanent) { memory::fail_after(resolve(d), n, permanent); });
   m.def("_cuda_stop_history", [] { memory::stop_history(); });

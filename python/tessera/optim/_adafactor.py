@@ -65,15 +65,16 @@ class Adafactor(Optimizer):
                 raise RuntimeError("Adafactor does not support complex parameters")
             state = self.state[p]
             if not state:
-                state["step"] = new_step(p, group)
+                begun = {"step": new_step(p, group)}
                 if p.dim() > 1:
                     rows, columns = list(p.shape), list(p.shape)
                     rows[-1] = columns[-2] = 1
                     like = {"dtype": p.dtype, "device": p.device}
-                    state["row_var"] = torch.zeros(rows, **like)
-                    state["col_var"] = torch.zeros(columns, **like)
+                    begun["row_var"] = torch.zeros(rows, **like)
+                    begun["col_var"] = torch.zeros(columns, **like)
                 else:
-                    state["variance"] = zeros_like(p)
+                    begun["variance"] = zeros_like(p)
+                state.update(begun)
             states.append(state)
         eps1, eps2 = group["eps"]
         _C.ops["_adafactor_step_"](

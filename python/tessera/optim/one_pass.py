@@ -37,8 +37,9 @@ class OnePass(Optimizer):
         states = []
         for p in params:
             state = self.state[p]
-            if not state:
-                state["step"] = new_step(p, group)
-                self._begin(state, p, group)
+            if not state:  # begun as a whole, or not at all where memory is out
+                begun = {"step": new_step(p, group)}
+                self._begin(begun, p, group)
+                state.update(begun)
             states.append(state)
         return states

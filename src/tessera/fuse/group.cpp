@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "tessera/memory/allocator.h"
+
 namespace tessera::fuse {
 
 namespace {
@@ -13,7 +15,8 @@ GroupRunner::Slot& GroupRunner::slot_of(Storage& s) {
   if (s.run != stream_.run_number_) {
     s.run = stream_.run_number_;
     s.slot = static_cast<uint32_t>(slots_.size());
-    slots_.push_back({nullptr, -1, -1, nullptr, nullptr, false, kNone, -1, kNone, false, -1, -1});
+    slots_.push_back(
+        {nullptr, -1, -1, nullptr, nullptr, false, kNone, -1, kNone, false, false, -1, -1});
   }
   return slots_[s.slot];
 }
@@ -269,14 +272,11 @@ void GroupRunner::run_lone(PendingOp& op) {
   op.group = 0;
   op.live = op.store = true;
   add_to(g, op);
-  stream_.last_run_.clear();
   Group* only = &g;
   run_level({&only, 1});
 }
 
-void GroupRunner::run() {
-  if (PendingOp& first = *stream_.ops_[0]; stream_.ops_.size() == 1 && !first.kernel)
-    return run_lone(first);
+void GroupRunner::decide_groups() {
   ++stream_.run_number_;
   slots_.clear();
   num_groups_ = 0;
@@ -284,8 +284,44 @@ void GroupRunner::run() {
   form_groups();
   decide_stores();
   join_kernels();
+}
+
+int64_t GroupRunner::bytes_to_store() {
+  decide_groups();
+  int64_t bytes = 0;
+  auto add = [&](const PendingOperand& o) {
+    Slot& s = slot_of(*o.storage);
+    if (!o.storage->data && !s.counted)
+      bytes += static_cast<int64_t>(memory::round_charge(o.storage->nbytes));
+    s.counted = true;
+  };
+  auto add_stored = [&](const Group& g) {
+    for (const PendingOp* op : g.ops)
+      if (op->store) add(op->out);
+  };
+  for (size_t n = 0; n < num_groups_; ++n) {
+    const Group& g = groups_[n];
+    if (!g.kernel) {
+      if (!g.joined) add_stored(g);
+      continue;
+    }
+    if (!g.kernel->live) continue;
+    const PendingKernel& call = *g.kernel->kernel;
+    const bool joins = (g.before || g.after) && can_join(groups_[n]);
+    for (size_t i = 0; i < call.outputs.size(); ++i)
+      if (!joins || !g.after || !g.hands_on || i != static_cast<size_t>(call.rows.out))
+        add(call.outputs[i]);
+    if (g.before && !joins) add_stored(*g.before);
+    if (g.after) add_stored(*g.after);
+  }
+  return bytes;
+}
+
+void GroupRunner::run() {
+  if (PendingOp& first = *stream_.ops_[0]; stream_.ops_.size() == 1 && !first.kernel)
+    return run_lone(first);
+  decide_groups();
   find_levels();
-  stream_.last_run_.clear();
   for (size_t begin = 0; begin < order_.size();) {
     size_t end = begin + 1;
     while (end < order_.size() && order_[end]->level == order_[begin]->level) ++end;

@@ -68,6 +68,8 @@ class GroupRunner {
   // Runs the selected operators group by group and marks what is done. A throw leaves the marks of
   // what did run.
   void run();
+  // Returns how many bytes a run of the selected operators would allocate.
+  int64_t bytes_to_store();
 
  private:
   // What a run knows of a storage.
@@ -84,12 +86,14 @@ class GroupRunner {
     int first_touch, last_touch;
     int first_writer;
     bool touched_by_pending;
+    bool counted;  // by bytes_to_store()
     // Levels of the groups that read and wrote it last.
     int read_level, write_level;
   };
 
   Slot& slot_of(Storage& s);
   void run_lone(PendingOp& op);
+  void decide_groups();
   void form_groups();
   int lowest_group(const PendingOp& op);
   void note_in_slots(PendingOp& op);
@@ -129,7 +133,8 @@ class GroupRunner {
   void prepare_kernel(Group& g);
   void run_prepared(Group& g, Exec exec);
   void finish_kernel(Group& g, Exec exec);
-  void place_company(Group& g);
+  void place_company(Group& g, bool with_memory);
+  bool can_join(Group& g);
   bool run_joined(Group& g, Exec exec);
   void run_apart(Group& g, Exec exec);
   Status run_alone(Group& g, Exec exec);

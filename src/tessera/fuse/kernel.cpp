@@ -80,7 +80,7 @@ Status GroupRunner::run_alone(Group& g, Exec exec) {
 }
 
 // Programs of those that join it.
-void GroupRunner::place_company(Group& g) {
+void GroupRunner::place_company(Group& g, bool with_memory) {
   const PendingKernel& call = *g.kernel->kernel;
   if (g.before) {
     lower(*g.before, false);
@@ -91,7 +91,7 @@ void GroupRunner::place_company(Group& g) {
   if (g.after) {
     Rows after = call.rows;
     after.n = rows_after(call);
-    lower(*g.after, true);
+    lower(*g.after, with_memory);
     place_rows(*g.after, after);
   }
 }
@@ -110,9 +110,17 @@ JoinedProgram joined_program(const Group& g, const Arguments& a) {
 
 }  // namespace
 
+// Before anything has memory.
+bool GroupRunner::can_join(Group& g) {
+  place_company(g, false);
+  const Arguments a(*g.kernel->kernel);
+  const JoinedProgram joined = joined_program(g, a);
+  return backend_of(stream_.device_).can_join(&joined);
+}
+
 bool GroupRunner::run_joined(Group& g, Exec exec) {
   const PendingKernel& call = *g.kernel->kernel;
-  place_company(g);
+  place_company(g, true);
   Arguments a(call);
   JoinedProgram joined = joined_program(g, a);
   const Backend& b = backend_of(stream_.device_);
@@ -211,7 +219,7 @@ void GroupRunner::run_kernels(std::span<Group* const> groups) {
         continue;
       }
       prepare_kernel(*g);
-      place_company(*g);
+      place_company(*g, true);
       programs.push_back(joined_program(*g, arguments.emplace_back(*g->kernel->kernel)));
       if ((g->before || g->after) && !backend.can_join(&programs.back())) {
         run_apart(*g, exec);

@@ -39,6 +39,9 @@ constinit Mutex g_making_streams;
     }
   };
   memory::set_pressure_hook([](int device) { run_device(device, Reason::kMemory); });
+  memory::set_room_hook([](int device, size_t bytes) {
+    stream_of(Device{DeviceType::kCUDA, static_cast<int16_t>(device)}).make_room(bytes);
+  });
   g_streams.store(made, std::memory_order_release);
   return *made;
 }

@@ -34,12 +34,23 @@ struct PendingKernel {
   std::vector<Place> outputs, inputs;
 };
 
+// Whether an operator waits for memory; see Note [Parked operators] in stream.cpp.
+enum class Parked : uint8_t {
+  kNo,
+  kFailed,    // a run that did not need its result had no memory for it
+  kReported,  // the error has been raised
+};
+
 struct PendingOp {
-  // Of the run that is under way.
+  // State of the run that is under way.
   bool selected;
   bool done;
   bool live;   // its value is needed
   bool store;  // ... in memory
+  bool in_run;  // belongs to a run in several pieces
+  bool failed;  // had no memory in this run
+
+  Parked parked;
   int group;
   uint16_t value;  // the instruction that holds its result
 

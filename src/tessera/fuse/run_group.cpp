@@ -60,6 +60,7 @@ void GroupRunner::allocate_result(const PendingOperand& o, const PendingOp& of) 
   SourceRef::Deferred scope(of.source);
   try {
     allocate_on(*o.storage, stream_.stream_);
+    if (o.storage->hidden) stream_.kept_bytes_ += o.storage->nbytes;
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kOutOfMemory || !of.source) throw;
     raise(ErrorKind::kOutOfMemory, cat(e.what(), "\nThe memory was for the result of ", of.name(),

@@ -71,58 +71,43 @@ void Stream::drop_operand(const PendingOperand& o, bool is_write) {
   if (--s->pending_refs == 0) {
     s->pending.store(nullptr, std::memory_order_release);
     if (s->hidden) {
-      kept_bytes_ -= s->nbytes;
       s->hidden = false;
-      if (device_.is_cuda()) memory::unhide(device_.index, s->nbytes);
+      if (s->data) kept_bytes_ -= s->nbytes;
+      if (device_.is_cuda())
+        (s->data ? memory::unhide : memory::clear_unstored)(device_.index, s->nbytes);
     }
   }
   Ref<Storage>::adopt(s).reset();
-}
-
-// Note [Promises]
-// A pending result counts as allocated from the moment it is recorded, so that statistics need no
-// run. What does not fit beside the tensors that have memory is out of memory on its own line.
-// Promises alone never are: most intermediate results are dropped before anybody looks, and then
-// take no memory at all. Where all are looked at after all, the run that needs the memory raises,
-// and names the operator and the line it was called on.
-//
-// Before the lock is taken for good: another thread may record while this one lets go of memory.
-void Stream::promise(Storage& target) {
-  const size_t bytes = memory::round_charge(target.nbytes);
-  memory::Promise promise = memory::promise(device_.index, bytes);
-  if (promise == memory::Promise::kAfterRun) {
-    run_all(Reason::kMemory);
-    promise = memory::promise(device_.index, bytes);
-  }
-  if (promise == memory::Promise::kMade)
-    target.charged = bytes;
-  else
-    allocate(target);  // out of memory is raised here, on the caller's line
 }
 
 std::unique_lock<Mutex> Stream::admit(StreamHandle current) {
   std::unique_lock lock(mutex_);
   for (;;) {
     Reason reason = Reason::kCount;
-    if (!ops_.empty()) {
+    if (unparked() > 0) {
       if (owner_ != std::this_thread::get_id())
         reason = Reason::kThread;
       else if (stream_ != current)
         reason = Reason::kStream;
-      else if (ops_.size() >= static_cast<size_t>(kPendingCap))
+      else if (unparked() >= static_cast<size_t>(kPendingCap))
         reason = Reason::kOpCap;
-      else if (kept_bytes_ > kByteBudget)
+      else if (kept_bytes_ > kByteBudget + parked_bytes_)
         reason = Reason::kByteBudget;
     }
     if (reason == Reason::kCount) break;
+    if (reason == Reason::kOpCap && beyond_memory()) {
+      drop_dead();  // results that the program holds and may never read would not fit
+      if (unparked() < static_cast<size_t>(kPendingCap) / 2) continue;
+    }
     lock.unlock();
-    run_all(reason);
+    flush(reason, Parked::kNo);
     lock.lock();
   }
   if (owner_ != std::this_thread::get_id()) {
     owner_ = std::this_thread::get_id();
     watch_this_thread();
   }
+  if (!ops_.empty() && stream_ != current) adopt_parked(current);
   stream_ = current;
   if (ops_.empty() && next_id_ > (1 << 30)) next_id_ = 0;
   return lock;
@@ -130,7 +115,8 @@ std::unique_lock<Mutex> Stream::admit(StreamHandle current) {
 
 PendingOp& Stream::begin(const Op* op, SourceRef source) {
   PendingOp& p = *take_slot();
-  p.selected = p.done = false;
+  p.selected = p.done = p.in_run = p.failed = false;
+  p.parked = Parked::kNo;
   p.id = next_id_++;
   p.op = op;
   p.source = std::move(source);
@@ -163,7 +149,9 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
     for (int k = 0; k < p.num_sources; ++k)
       if (p.sources[k].tensor) ensure_arrived(p.sources[k].tensor->storage());
   } else if (is_fresh(target)) {
-    promise(target);
+    charge(target);
+  } else {
+    reserve(p, target);
   }
   auto lock = admit(current);
   PendingOp& op = begin(p.op, std::move(source));
@@ -196,7 +184,7 @@ void Stream::record(KernelCall call) {
   for (const TensorBase& t : call.inputs)
     if (device_.is_cpu()) ensure_arrived(t.storage());
   for (const TensorBase& t : call.outputs)
-    if (device_.is_cuda() && is_fresh(t.storage())) promise(t.storage());
+    if (device_.is_cuda() && is_fresh(t.storage())) charge(t.storage());
   auto lock = admit(current);
   PendingOp& op = begin(nullptr, std::move(source));
   op.kernel = std::make_unique<PendingKernel>();
@@ -238,8 +226,7 @@ void Stream::run_for_reads(std::span<const TensorBase> tensors, Reason reason) {
   if (wanted.size() == 1) return run_for_locked(*wanted[0], false, reason);
   if (wanted.empty()) return;
   drop_dead();
-  select_for(wanted, false);
-  run_locked(reason);
+  run_slice(wanted, false, reason);
 }
 
 void Stream::run_for_write(Storage& storage, Reason reason) {
@@ -249,12 +236,22 @@ void Stream::run_for_write(Storage& storage, Reason reason) {
 }
 
 void Stream::run_all(Reason reason) {
+  Parked most = Parked::kNo;
+  if (raises(reason)) most = Parked::kFailed;
+  if (reason == Reason::kMemory) most = Parked::kReported;  // it may free more than it takes
+  flush(reason, most);
+}
+
+void Stream::flush(Reason reason, Parked most) {
   if (running_here()) return;  // the allocator asks while we run: nothing more can be done
   // With nothing to run there is nothing to wait for, and others need not be let in.
   if (std::unique_lock quick(mutex_, std::try_to_lock); quick && ops_.empty()) return;
   BlockingScope scope;
   std::lock_guard lock(mutex_);
-  run_all_locked(reason);
+  if (std::exception_ptr error = run_all_locked(reason, most); error && raises(reason)) {
+    report_failed();
+    std::rethrow_exception(error);
+  }
 }
 
 bool Stream::leave(std::thread::id thread) {
@@ -268,13 +265,13 @@ void Stream::run_left_by(std::thread::id thread) {
   std::lock_guard lock(mutex_);
   if (owner_ != thread) return;
   owner_ = {};
-  run_all_locked(Reason::kThreadExit);
+  (void)run_all_locked(Reason::kThreadExit, Parked::kNo);
 }
 
 void Stream::lock_for_fork() noexcept {
   mutex_.lock();
   try {
-    run_all_locked(Reason::kFork);
+    (void)run_all_locked(Reason::kFork, Parked::kNo);
   } catch (...) {
   }
 }
@@ -308,24 +305,47 @@ void Stream::drop_dead() {
   if (any) finish();
 }
 
-void Stream::run_all_locked(Reason reason) {
+std::exception_ptr Stream::run_all_locked(Reason reason, Parked most) {
   drop_dead();
-  if (ops_.empty()) return;
-  for (PendingOp* op : ops_) op->selected = true;
-  run_locked(reason);
+  for (PendingOp* op : ops_) op->failed = false;
+  if (select_unparked(most) == 0) return nullptr;
+  std::exception_ptr error = needs_pieces() ? run_in_pieces(reason, most) : run_selected(reason);
+  parked_bytes_ = num_parked_ ? kept_bytes_ : 0;
+  return error;
 }
 
 void Stream::run_for_locked(Storage& storage, bool for_write, Reason reason) {
   if (storage.pending.load(std::memory_order_acquire) != this) return;
   if (!for_write && storage.pending_writes == 0) return;
-  if (ops_.size() == 1 && storage.writer == ops_[0] && storage.owned_outside()) {
-    ops_[0]->selected = true;  // asked for as soon as it was recorded: nothing to choose among
-    return run_locked(reason);
-  }
-  drop_dead();
   Storage* const only = &storage;
-  select_for({&only, 1}, for_write);
-  run_locked(reason);
+  const bool lone = ops_.size() == 1 && storage.writer == ops_[0] && storage.owned_outside();
+  if (!lone) drop_dead();  // else asked for as soon as it was recorded: nothing to choose among
+  run_slice({&only, 1}, for_write, reason);
+}
+
+void Stream::run_slice(std::span<Storage* const> storages, bool for_write, Reason reason) {
+  auto is_pending = [&] {
+    for (const Storage* s : storages)
+      if (for_write ? s->pending.load(std::memory_order_relaxed) == this : s->pending_writes > 0)
+        return true;
+    return false;
+  };
+  if (!is_pending()) return;  // its last readers were dropped
+  for (PendingOp* op : ops_) op->failed = false;
+  if (ops_.size() == 1) {
+    ops_[0]->selected = true;
+  } else {
+    select_for(storages, for_write);
+    if (!slice_keeps_peak()) {
+      (void)run_all_locked(reason, Parked::kNo);  // results that do not fit stay pending
+      if (!is_pending()) return;
+      select_for(storages, for_write);
+    }
+  }
+  std::exception_ptr error = run_selected(reason);
+  if (!error || !is_pending()) return;
+  report_failed();
+  std::rethrow_exception(error);
 }
 
 // Backwards from the end: an operator is needed if it writes what a needed one reads or writes, or
@@ -355,8 +375,24 @@ void Stream::select_for(std::span<Storage* const> storages, bool for_write) {
   }
 }
 
-void Stream::run_locked(Reason reason) {
+// Note [Parked operators]
+// A run that is out of memory affects only the results that it could not store. Then each result
+// that the program holds runs by itself, with what it needs and nothing else. Operators whose result
+// still has no memory, and those that need it, are parked: they stay in the stream, and runs for
+// other reasons leave them out. They run when their value is read, or memory that they read is to be
+// written; that raises if memory is still out. An explicit synchronisation tries them once more and
+// raises once.
+bool Stream::raises(Reason reason) {
+  return reason == Reason::kSynchronize || reason == Reason::kUser || reason == Reason::kCapture;
+}
+
+std::exception_ptr Stream::run_selected(Reason reason) {
   ++stats_.runs[static_cast<size_t>(reason)];
+  last_run_.clear();
+  return attempt();
+}
+
+std::exception_ptr Stream::attempt() {
   struct Running {
     Stream& s;
     ~Running() {
@@ -365,16 +401,115 @@ void Stream::run_locked(Reason reason) {
     }
   } running{*this};
   running_.store(std::this_thread::get_id());
-  runner_->run();
+  try {
+    runner_->run();
+    return nullptr;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kOutOfMemory) throw;
+    std::exception_ptr error = std::current_exception();
+    for (PendingOp* op : ops_) op->failed |= op->selected && !op->done;
+    finish();
+    salvage();
+    return error;
+  }
+}
+
+// Runs each result of the failed run by itself and parks the operators that remain. In program
+// order, so that a result's inputs come before it.
+void Stream::salvage() {
+  std::vector<Storage*> wanted;
+  for (PendingOp* op : ops_)
+    if (op->failed)
+      op->each_output([&](const PendingOperand& o, const Dims&) {
+        if (o.storage->writer == op && o.storage->owned_outside()) wanted.push_back(o.storage);
+      });
+  std::vector<const void*> hopeless;  // their own result has no memory
+  for (Storage* s : wanted) {
+    if (s->pending_writes == 0) continue;
+    select_for({&s, 1}, false);
+    bool known = false;
+    for (const PendingOp* op : ops_)
+      known |=
+          op->selected && std::find(hopeless.begin(), hopeless.end(), op) != hopeless.end();
+    try {
+      if (!known) runner_->run();
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kOutOfMemory) throw;
+      hopeless.push_back(s->writer);
+    }
+    finish();
+  }
+  for (PendingOp* op : ops_) {
+    if (!op->failed || op->parked != Parked::kNo) continue;
+    op->parked = Parked::kFailed;
+    ++num_parked_;
+  }
+}
+
+void Stream::report_failed() {
+  for (PendingOp* op : ops_)
+    if (op->failed) op->parked = Parked::kReported;
+}
+
+// Selects the operators that are parked at most as `most` says and need no other parked one. Those
+// that need one are parked too.
+size_t Stream::select_unparked(Parked most) {
+  size_t selected = 0;
+  enum : uint32_t { kRead = 1, kWritten = 2 };
+  ++run_number_;
+  auto marks = [this](Storage* s) -> uint32_t& {
+    if (s->run != run_number_) {
+      s->run = run_number_;
+      s->slot = 0;
+    }
+    return s->slot;
+  };
+  const bool any = num_parked_ > 0;
+  for (PendingOp* op : ops_) {
+    bool blocked = op->parked > most || op->failed;
+    if (any && !blocked) {
+      op->each_output(
+          [&](const PendingOperand& o, const Dims&) { blocked |= marks(o.storage) != 0; });
+      op->each_input([&](const PendingOperand& o, const Dims&) {
+        blocked |= (marks(o.storage) & kWritten) != 0;
+      });
+    }
+    op->selected = !blocked;
+    selected += !blocked;
+    if (!blocked) continue;
+    if (op->parked == Parked::kNo) {
+      op->parked = Parked::kFailed;
+      ++num_parked_;
+    }
+    op->each_output([&](const PendingOperand& o, const Dims&) { marks(o.storage) |= kWritten; });
+    op->each_input([&](const PendingOperand& o, const Dims&) { marks(o.storage) |= kRead; });
+  }
+  return selected;
+}
+
+// Another stream becomes current while operators are parked: they will run there, so their inputs
+// must be complete, and must not be reused before that stream has read them.
+void Stream::adopt_parked(StreamHandle current) {
+  if (device_.is_cpu()) return;
+  check(backend_of(device_).stream_synchronize(device_.index, stream_),
+        "waiting for the inputs of deferred operators");
+  auto share = [current](const PendingOperand& o, const Dims&) {
+    if (o.storage->data) memory::record_stream(*o.storage, current);
+  };
+  for (PendingOp* op : ops_) {
+    op->each_input(share);
+    op->each_output(share);
+  }
 }
 
 // Takes operators that have run out of the stream.
 void Stream::finish() {
-  size_t kept = 0;
+  size_t kept = 0, parked = 0;
   for (PendingOp* op : ops_) {
     op->selected = false;
     if (!op->done) {
       ops_[kept++] = op;
+      parked += op->parked != Parked::kNo;
       continue;
     }
     op->each_output([op](const PendingOperand& o, const Dims&) {
@@ -386,7 +521,15 @@ void Stream::finish() {
     op->kernel.reset();
     free_.push_back(op);
   }
+  if (kept == ops_.size()) return;
   ops_.resize(kept);
+  num_parked_ = parked;
+  unstored_in_plan_ = 0;
+  if (parked == 0) parked_bytes_ = 0;
+  if (kept > 0) return;
+  planned_before_ = 0;
+  if (guards_room_.exchange(false, std::memory_order_relaxed))
+    memory::guard_room(device_.index, false);
 }
 
 void Stream::release_outside(Storage* s) {
@@ -403,10 +546,10 @@ void Stream::release_outside(Storage* s) {
   if (s->pending.load(std::memory_order_relaxed) != this || s->owned_outside()) return;
   // Only pending work keeps it now: as far as the program can see, it is freed.
   if (s->charged) {
-    memory::uncharge(device_.index, s->charged);
+    memory::set_unstored(device_.index, s->charged);
     s->charged = 0;
-  }
-  if (s->data && !s->hidden) {
+    s->hidden = true;
+  } else if (s->data && !s->hidden) {
     s->hidden = true;
     kept_bytes_ += s->nbytes;
     hidden_since_look_ += s->nbytes;

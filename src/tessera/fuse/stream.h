@@ -9,6 +9,7 @@
 // writes, writes after reads, writes after writes (see group.h).
 #pragma once
 #include <array>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -91,6 +92,11 @@ class Stream {
   // Runs everything that reads or writes `storage`, so that it may be written at once.
   void run_for_write(Storage& storage, Reason reason);
   void run_all(Reason reason);
+  // Called before `bytes` of memory are allocated for a tensor; see Note [Peak].
+  void make_room(size_t bytes);
+  // Called before operators that write `targets` and read `sources` are recorded; see Note [Memory
+  // of writes]. Raises if memory for them is out; then nothing has been written.
+  void reserve(std::span<const TensorBase> targets, std::span<const TensorBase> sources);
   // A thread ends. False if none of what is pending is its own; else run_left_by has to follow.
   bool leave(std::thread::id thread);
   void run_left_by(std::thread::id thread);
@@ -125,14 +131,36 @@ class Stream {
     SourceRef source;
   };
 
-  void run_locked(Reason reason);  // operators whose `selected` is set
-  void run_all_locked(Reason reason);
+  // These return the error of results for which memory was out; other errors they raise.
+  [[nodiscard]] std::exception_ptr run_selected(Reason reason);
+  [[nodiscard]] std::exception_ptr run_all_locked(Reason reason, Parked most);
+  [[nodiscard]] std::exception_ptr attempt();
+  void salvage();
+  void report_failed();
+  // Returns true if a run for this reason raises the error of results without memory.
+  static bool raises(Reason reason);
+  void flush(Reason reason, Parked most);
   void run_for_locked(Storage& storage, bool for_write, Reason reason);
+  void run_slice(std::span<Storage* const> storages, bool for_write, Reason reason);
   void select_for(std::span<Storage* const> storages, bool for_write);
+  size_t select_unparked(Parked most);
+  size_t unparked() const { return ops_.size() - num_parked_; }
+  void adopt_parked(StreamHandle current);
+
+  // stream_memory.cpp
+  void reserve(const Pointwise& p, Storage& target);
+  void reserve_room(std::span<Storage* const> targets, std::span<Storage* const> sources);
+  void reserve_memory(Storage& target);
+  bool exceeds_peak(size_t bytes);
+  bool slice_keeps_peak();
+  size_t select_piece(std::span<PendingOp* const> ops);
+  bool beyond_memory() const;
+  bool needs_pieces() const;
+  [[nodiscard]] std::exception_ptr run_in_pieces(Reason reason, Parked most);
   // Waits until one more may be recorded; see Reason.
   std::unique_lock<Mutex> admit(StreamHandle current);
   PendingOp& begin(const Op* op, SourceRef source);
-  void promise(Storage& target);
+  void charge(Storage& target);
   void add_operand(PendingOperand& o, const TensorBase& t, const Dims& shape, bool is_write);
   void drop_operand(const PendingOperand& o, bool is_write);
   void drop_dead();
@@ -150,6 +178,14 @@ class Stream {
   uint32_t run_number_ = 0;
   size_t kept_bytes_ = 0;  // by pending work alone
   size_t hidden_since_look_ = 0;
+  size_t num_parked_ = 0;
+  size_t parked_bytes_ = 0;  // of kept_bytes_, those kept when nothing but parked operators was left
+  // See Note [Peak]: operators before this id were found to fit together; and the bytes of results
+  // without memory that were found to need none.
+  int32_t planned_before_ = 0;
+  int64_t unstored_in_plan_ = 0;
+  // Whether operators are pending that write existing tensors and count on room for their inputs.
+  std::atomic<bool> guards_room_{false};
   std::thread::id owner_;
   StreamHandle stream_ = nullptr;
   std::atomic<std::thread::id> running_{};
@@ -206,6 +242,9 @@ inline void ensure_writable(const TensorBase& t, Reason reason = Reason::kWrite)
   if (Stream* p = s.pending.load(std::memory_order_acquire)) [[unlikely]]
     p->run_for_write(s, reason);
 }
+// Makes sure of memory for writes to `targets`, on any devices, that read `sources`, before the first
+// of them is recorded: an optimizer's step then changes all of its parameters or none.
+void reserve_for_writes(std::span<const TensorBase> targets, std::span<const TensorBase> sources);
 // Every device's pending work.
 void run_everything(Reason reason);
 void run_device(int cuda_device, Reason reason);

@@ -59,10 +59,11 @@ DeviceAllocator& of(int device) {
 
 }  // namespace
 
-void* allocate(int device, size_t bytes, StreamHandle stream, void** ctx, const Storage* holder) {
+void* allocate(int device, size_t bytes, StreamHandle stream, void** ctx, const Storage* holder,
+               Owner owner) {
   *ctx = nullptr;
   if (bytes == 0) return nullptr;
-  Block* b = of(device).allocate(bytes, stream, holder);
+  Block* b = of(device).allocate(bytes, stream, holder, owner);
   *ctx = b;
   if (profile::what() & profile::kBytes) [[unlikely]]
     profile::note_memory(device, b->ptr, static_cast<int64_t>(b->size), memory_allocated(device));
@@ -86,8 +87,13 @@ void record_stream(void* ctx, StreamHandle stream) {
   b->pool->owner->record_stream(b, stream);
 }
 
-Promise promise(int device, size_t bytes) { return of(device).promise(bytes); }
+Usage usage(int device) { return of(device).usage(); }
+bool charge(int device, size_t bytes) { return of(device).charge(bytes); }
 void uncharge(int device, size_t bytes) { of(device).uncharge(bytes); }
+void set_unstored(int device, size_t bytes) { of(device).set_unstored(bytes); }
+void clear_unstored(int device, size_t bytes) { of(device).clear_unstored(bytes); }
+bool surely_fits(int device, int64_t bytes) { return of(device).surely_fits(bytes); }
+void guard_room(int device, bool on) { of(device).guard_room(on); }
 
 void hide(int device, size_t bytes) { of(device).hide(bytes); }
 void unhide(int device, size_t bytes) { of(device).unhide(bytes); }
@@ -132,5 +138,7 @@ void empty_cache(int device) { of(device).empty_cache(); }
 void set_memory_fraction(int device, double fraction) { of(device).set_fraction(fraction); }
 
 void set_pressure_hook(PressureHook hook) { pressure_hook.store(hook, std::memory_order_release); }
+
+void set_room_hook(RoomHook hook) { room_hook.store(hook, std::memory_order_release); }
 
 }  // namespace tessera::memory

@@ -20,9 +20,11 @@ struct Block;
 
 // Memory for use on `stream`, in whose order it may be reused after deallocate. Raises
 // ErrorKind::kOutOfMemory. Zero bytes give null and a null ctx. `holder` is named in reports while
-// it holds the memory.
+// it holds the memory; null for the scratch memory of a kernel. `owner` kDeferredWork: the block
+// counts as hidden from the start (see Note [Figures of a device]).
+enum class Owner : uint8_t { kProgram, kDeferredWork };
 void* allocate(int device, size_t bytes, StreamHandle stream, void** ctx,
-               const Storage* holder = nullptr);
+               const Storage* holder = nullptr, Owner owner = Owner::kProgram);
 void deallocate(void* ctx) noexcept;
 // `stream` uses the block too: it is not reused before what is queued there at deallocate is done.
 void record_stream(void* ctx, StreamHandle stream);
@@ -32,19 +34,42 @@ void record_stream(const Storage& storage, StreamHandle stream);
 // The storage has taken over memory that was given to another.
 void moved_to(const Storage& storage);
 
-// A result that will be allocated later counts as allocated from now on.
-enum class Promise : uint8_t {
-  kMade,      // also where only other promises are in the way: nobody may ever look at them
-  kAfterRun,  // memory that only deferred work keeps is in the way; nothing is counted
-  kNever,     // it does not fit beside what has memory already; nothing is counted
+// Note [Figures of a device]
+// `used` is what eager execution would hold at this point of the program: memory_allocated(). It
+// differs from the blocks in use by three figures that deferred work keeps up to date:
+//   charged   results that the program holds and that have no memory yet
+//   hidden    blocks that the program has let go of and that only deferred work keeps
+//   unstored  results without memory that only deferred work refers to
+// So blocks in use are used - charged + hidden, and used + hidden + unstored bounds the memory that
+// any order of running deferred work can need. `peak` is the most that `used` has been.
+struct Usage {
+  int64_t used, charged, hidden, unstored;
+  int64_t peak;
+  int64_t limit;  // bytes of the device that this process may have
+  int64_t real() const { return used - charged + hidden; }
+  int64_t most() const { return used + hidden + unstored; }
 };
-Promise promise(int device, size_t bytes);
-void uncharge(int device, size_t bytes);
+Usage usage(int device);
 
-// Memory that only deferred work keeps is freed as far as the program can see: not counted until
-// `unhide`, right before it is deallocated.
+// A result that will be allocated later counts as used from now on, also beyond the device's
+// memory: the program may never read it. False, and nothing is counted, for one that is larger than
+// the device.
+bool charge(int device, size_t bytes);
+void uncharge(int device, size_t bytes);
+// The program has let go of a charged result that deferred work still refers to; and its end.
+void set_unstored(int device, size_t bytes);
+void clear_unstored(int device, size_t bytes);
+
+// Memory that only deferred work keeps is not counted as used until `unhide`, right before it is
+// deallocated.
 void hide(int device, size_t bytes);
 void unhide(int device, size_t bytes);
+
+// Returns true if the device has room for everything that deferred work could need, and `bytes`
+// more, with a margin for fragmentation.
+bool surely_fits(int device, int64_t bytes);
+// While on, an allocation that would take away room that surely_fits() granted calls the room hook.
+void guard_room(int device, bool on);
 
 // What `bytes` count for in memory_allocated when they are charged.
 constexpr size_t round_charge(size_t bytes) { return (bytes + 511) & ~size_t{511}; }
@@ -88,5 +113,8 @@ void set_memory_fraction(int device, double fraction);
 // Called, with no lock held, when the driver has no memory left and before the allocator retries:
 // whoever defers work runs it here, so that what only that work keeps alive is freed.
 void set_pressure_hook(void (*hook)(int device));
+// Called, with no lock held, before a tensor's memory is allocated while deferred work could raise
+// the memory in use above `peak`, or while guard_room() is on and room is short.
+void set_room_hook(void (*hook)(int device, size_t bytes));
 
 }  // namespace tessera::memory

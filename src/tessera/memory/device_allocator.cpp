@@ -9,15 +9,13 @@
 namespace tessera::memory {
 
 std::atomic<PressureHook> pressure_hook{nullptr};
+std::atomic<RoomHook> room_hook{nullptr};
 
-bool Gauge::add_within(int64_t n, int64_t limit) {
-  int64_t old = now();
-  do {
-    if (n > limit - old) return false;
-  } while (!now_.compare_exchange_weak(old, old + n, std::memory_order_relaxed));
-  raise_peak(old + n);
-  return true;
-}
+namespace {
+// The share of the device that fragmentation may take: 1 / kRoomMargin.
+constexpr int64_t kRoomMargin = 32;
+constexpr int64_t kNoGuard = std::numeric_limits<int64_t>::max();
+}  // namespace
 
 DeviceAllocator::DeviceAllocator(const Backend* backend, int device, const Config& config)
     : backend_(backend), device_(device), config_(config) {
@@ -88,7 +86,15 @@ Block* DeviceAllocator::split(Block* b, size_t size) {
   return r;
 }
 
-Block* DeviceAllocator::take(StreamPool& pool, size_t size) {
+void DeviceAllocator::count_used(size_t bytes, Owner owner) {
+  const auto n = static_cast<int64_t>(bytes);
+  if (owner == Owner::kProgram)
+    used_.add(n);
+  else
+    used_.add_quietly(n);
+}
+
+Block* DeviceAllocator::take(StreamPool& pool, size_t size, Owner owner) {
   const bool small = size <= kSmallLimit;
   Block* b = small ? pool.small.best_fit(size) : pool.large.best_fit(size);
   if (!b) return nullptr;
@@ -110,7 +116,7 @@ Block* DeviceAllocator::take(StreamPool& pool, size_t size) {
     count_split(r, 1);
   }
   b->in_use = true;
-  used_.add(static_cast<int64_t>(b->size));
+  count_used(b->size, owner);
   return b;
 }
 
@@ -146,13 +152,16 @@ Block* DeviceAllocator::handed_out(Block* b, size_t requested, const void* holde
   return b;
 }
 
-Block* DeviceAllocator::allocate(size_t bytes, StreamHandle stream, const void* holder) {
+Block* DeviceAllocator::allocate(size_t bytes, StreamHandle stream, const void* holder,
+                                 Owner owner) {
   // Beyond any device, and past where rounding up would wrap around.
   constexpr size_t kAbsurd = size_t{1} << 60;
   SourceRef source = SourceRef::of_allocation();
   History::Stack calls;
   if (history_.on()) [[unlikely]]
     calls = history_.capture(false);
+  // Scratch memory is taken inside a kernel's call, which may hold locks of the backend.
+  if (holder && owner == Owner::kProgram) make_room(bytes);
   std::unique_lock lock(mutex_);
   if (bytes > kAbsurd) [[unlikely]]
     raise_oom(lock, bytes);
@@ -173,12 +182,13 @@ Block* DeviceAllocator::allocate(size_t bytes, StreamHandle stream, const void* 
   StreamPool& pool = captured ? *captured : pool_of(stream);
   Block* b = nullptr;
   if (!config_.caching) [[unlikely]] {
-    b = allocate_directly(lock, pool, bytes);
+    b = allocate_directly(lock, pool, bytes, owner);
   } else {
-    b = take(pool, size);
+    b = take(pool, size, owner);
     if (!b) [[unlikely]]
-      b = allocate_slow(lock, pool, bytes, size);
+      b = allocate_slow(lock, pool, bytes, size, owner);
   }
+  if (owner == Owner::kDeferredWork) hide(bytes);
   const uint32_t stack = calls.empty() ? 0 : history_.keep(std::move(calls));
   return handed_out(b, bytes, holder, std::move(source), stack);
 }
@@ -253,34 +263,33 @@ void DeviceAllocator::record_stream(Block* b, StreamHandle stream) {
     b->streams.push_back(stream);
 }
 
-bool DeviceAllocator::try_charge(size_t bytes) {
+Usage DeviceAllocator::usage() const {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  return {used_.now(),   charged_.load(kRelaxed), hidden_.load(kRelaxed), unstored_.load(kRelaxed),
+          used_.peak(), limit_.load(kRelaxed)};
+}
+
+bool DeviceAllocator::charge(size_t bytes) {
   const int64_t limit = limit_.load(std::memory_order_relaxed);
   if (bytes > static_cast<size_t>(limit)) return false;  // also what would wrap when rounded
   const auto n = static_cast<int64_t>(round_charge(bytes));
-  // What deferred work alone keeps is not counted, and is in the way until that work has run.
-  if (!used_.add_within(n, limit - hidden_.load(std::memory_order_relaxed))) return false;
   charged_.fetch_add(n, std::memory_order_relaxed);
-  return true;
-}
-
-Promise DeviceAllocator::promise(size_t bytes) {
-  if (try_charge(bytes)) return Promise::kMade;
-  const int64_t limit = limit_.load(std::memory_order_relaxed);
-  if (bytes > static_cast<size_t>(limit)) return Promise::kNever;
-  const auto n = static_cast<int64_t>(round_charge(bytes));
-  if (used_.now() + n <= limit) return Promise::kAfterRun;
-  // Results that nobody may ever look at are in the way: this one may be of that kind too.
-  const int64_t blocks = used_.now() - charged_.load(std::memory_order_relaxed);
-  if (blocks + n > limit) return Promise::kNever;
   used_.add(n);
-  charged_.fetch_add(n, std::memory_order_relaxed);
-  return Promise::kMade;
+  return true;
 }
 
 void DeviceAllocator::uncharge(size_t bytes) {
   const auto n = static_cast<int64_t>(round_charge(bytes));
   charged_.fetch_sub(n, std::memory_order_relaxed);
   used_.subtract(n);
+}
+
+void DeviceAllocator::set_unstored(size_t bytes) {
+  unstored_.fetch_add(static_cast<int64_t>(round_charge(bytes)), std::memory_order_relaxed);
+  uncharge(bytes);
+}
+void DeviceAllocator::clear_unstored(size_t bytes) {
+  unstored_.fetch_sub(static_cast<int64_t>(round_charge(bytes)), std::memory_order_relaxed);
 }
 
 void DeviceAllocator::hide(size_t bytes) {
@@ -294,6 +303,37 @@ void DeviceAllocator::unhide(size_t bytes) {
   hidden_.fetch_sub(n, std::memory_order_relaxed);
 }
 
+// Without the lock: the hook runs deferred work, which allocates and frees.
+void DeviceAllocator::make_room(size_t bytes) {
+  const Usage u = usage();
+  const auto n = static_cast<int64_t>(round_charge(bytes));
+  if (u.most() + n <= std::min(u.peak, guard_.load(std::memory_order_relaxed))) [[likely]]
+    return;
+  if (u.charged + u.hidden + u.unstored == 0) return;
+  if (RoomHook hook = room_hook.load(std::memory_order_acquire)) hook(device_, bytes);
+}
+
+// The answer is kept for half of the room that is left, so that the driver is seldom asked.
+bool DeviceAllocator::surely_fits(int64_t bytes) {
+  const int64_t needed = usage().most() + bytes;
+  if (needed <= known_room_.load(std::memory_order_relaxed)) return true;
+  int64_t free = 0, total = total_;
+  if (!backend_->memory_info(device_, &free, &total).ok()) free = 0;
+  const int64_t reserved = reserved_.now();
+  int64_t room = std::min(limit_.load(std::memory_order_relaxed), reserved + free);
+  room -= room / kRoomMargin;
+  if (needed > room) return false;
+  const int64_t known = std::max(needed, reserved + (room - reserved) / 2);
+  known_room_.store(known, std::memory_order_relaxed);
+  if (guard_.load(std::memory_order_relaxed) != kNoGuard) guard_room(true);
+  return true;
+}
+
+void DeviceAllocator::guard_room(bool on) {
+  guard_.store(on ? known_room_.load(std::memory_order_relaxed) : kNoGuard,
+               std::memory_order_relaxed);
+}
+
 void DeviceAllocator::fail_after(int64_t n, bool permanent) {
   std::lock_guard lock(mutex_);
   fail_in_ = n;
@@ -305,6 +345,7 @@ void DeviceAllocator::set_fraction(double fraction) {
                  ". Allowed range: 0~1");
   limit_.store(static_cast<int64_t>(fraction * static_cast<double>(total_)),
                std::memory_order_relaxed);
+  known_room_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace tessera::memory

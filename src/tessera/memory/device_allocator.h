@@ -35,23 +35,24 @@ class Gauge {
   // Leaves the peak alone: for what was counted before.
   void add_quietly(int64_t n) { now_.fetch_add(n, std::memory_order_relaxed); }
   void subtract(int64_t n) { now_.fetch_sub(n, std::memory_order_relaxed); }
-  bool add_within(int64_t n, int64_t limit);
   int64_t now() const { return now_.load(std::memory_order_relaxed); }
   int64_t peak() const { return peak_.load(std::memory_order_relaxed); }
   void reset_peak() { peak_.store(now(), std::memory_order_relaxed); }
-
- private:
   void raise_peak(int64_t v) {
     int64_t old = peak();
     while (v > old && !peak_.compare_exchange_weak(old, v, std::memory_order_relaxed)) {
     }
   }
+
+ private:
   std::atomic<int64_t> now_{0};
   std::atomic<int64_t> peak_{0};
 };
 
 using PressureHook = void (*)(int device);
 extern std::atomic<PressureHook> pressure_hook;
+using RoomHook = void (*)(int device, size_t bytes);
+extern std::atomic<RoomHook> room_hook;
 
 // Of captured graphs; see Note [Memory of captured graphs].
 struct PrivatePool {
@@ -67,15 +68,21 @@ class DeviceAllocator {
   DeviceAllocator(const DeviceAllocator&) = delete;
   int device() const { return device_; }
 
-  Block* allocate(size_t bytes, StreamHandle stream, const void* holder = nullptr);
+  Block* allocate(size_t bytes, StreamHandle stream, const void* holder = nullptr,
+                  Owner owner = Owner::kProgram);
   void deallocate(Block* b) noexcept;
   void record_stream(Block* b, StreamHandle stream);
 
-  bool try_charge(size_t bytes);
-  Promise promise(size_t bytes);
+  // See allocator.h for these.
+  Usage usage() const;
+  bool charge(size_t bytes);
   void uncharge(size_t bytes);
+  void set_unstored(size_t bytes);
+  void clear_unstored(size_t bytes);
   void hide(size_t bytes);
   void unhide(size_t bytes);
+  bool surely_fits(int64_t bytes);
+  void guard_room(bool on);
   void empty_cache();
   void use_pool(PoolId id, StreamHandle stream);
   void leave_pool(PoolId id);
@@ -140,11 +147,15 @@ class DeviceAllocator {
   // Every pool whose free memory may be given back or moved.
   template <class F>
   void for_each_movable(F f) const;
-  Block* take(StreamPool& pool, size_t size);
+  void make_room(size_t bytes);
+  Block* take(StreamPool& pool, size_t size, Owner owner);
   Block* handed_out(Block* b, size_t requested, const void* holder, SourceRef source,
                     uint32_t stack);
-  Block* allocate_slow(std::unique_lock<Mutex>& lock, StreamPool& pool, size_t bytes, size_t size);
-  Block* allocate_directly(std::unique_lock<Mutex>& lock, StreamPool& pool, size_t bytes);
+  Block* allocate_slow(std::unique_lock<Mutex>& lock, StreamPool& pool, size_t bytes,
+                       size_t size, Owner owner);
+  Block* allocate_directly(std::unique_lock<Mutex>& lock, StreamPool& pool, size_t bytes,
+                           Owner owner);
+  void count_used(size_t bytes, Owner owner);
   // Calls the pressure hook, if there is one, without the lock.
   bool relieve(std::unique_lock<Mutex>& lock);
   // More memory for the pool, of at least `size` in one piece. False, with the reason in *status,
@@ -204,10 +215,14 @@ class DeviceAllocator {
   size_t page_bytes_ = 0;  // 0: segments
   int64_t total_ = 0;
   std::atomic<int64_t> limit_{0};
-  Gauge used_;  // blocks and charges
+  Gauge used_;  // see Note [Figures of a device]
   Gauge reserved_;
   std::atomic<int64_t> charged_{0};
   std::atomic<int64_t> hidden_{0};
+  std::atomic<int64_t> unstored_{0};
+  // Bytes that surely_fits() has found room for, and the same while guard_room() is on.
+  std::atomic<int64_t> known_room_{0};
+  std::atomic<int64_t> guard_{std::numeric_limits<int64_t>::max()};  // the largest: off
   std::atomic<int64_t> retries_{0};
   std::atomic<int64_t> ooms_{0};
   History history_;

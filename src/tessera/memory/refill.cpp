@@ -57,25 +57,25 @@ bool DeviceAllocator::grow(StreamPool& pool, bool small, size_t size, bool force
   return b != nullptr;
 }
 
-Block* DeviceAllocator::allocate_slow(std::unique_lock<Mutex>& lock, StreamPool& pool, size_t bytes,
-                                      size_t size) {
+Block* DeviceAllocator::allocate_slow(std::unique_lock<Mutex>& lock, StreamPool& pool,
+                                      size_t bytes, size_t size, Owner owner) {
   const bool small = size <= kSmallLimit;
   if (config_.gc_threshold > 0 &&
       static_cast<double>(reserved_.now()) > config_.gc_threshold * static_cast<double>(allowed()))
     release_free_segments();
   Status status;
-  if (grow(pool, small, size, false, &status)) return take(pool, size);
+  if (grow(pool, small, size, false, &status)) return take(pool, size, owner);
   if (status.code != Code::kOutOfMemory) check(status, "allocating device memory");
 
   retries_.fetch_add(1, std::memory_order_relaxed);
   if (relieve(lock)) {
     poll_events();
-    if (Block* b = take(pool, size)) return b;
+    if (Block* b = take(pool, size, owner)) return b;
   }
   wait_events();
   ++stats_.num_sync_all_streams;
-  if (Block* b = take(pool, size)) return b;
-  if (grow(pool, small, size, true, &status)) return take(pool, size);
+  if (Block* b = take(pool, size, owner)) return b;
+  if (grow(pool, small, size, true, &status)) return take(pool, size, owner);
   if (status.code != Code::kOutOfMemory) check(status, "allocating device memory");
   raise_oom(lock, bytes);
 }
@@ -83,7 +83,7 @@ Block* DeviceAllocator::allocate_slow(std::unique_lock<Mutex>& lock, StreamPool&
 // Without a cache every tensor is an allocation of the driver's, exactly as long as asked for: what
 // memory checkers need.
 Block* DeviceAllocator::allocate_directly(std::unique_lock<Mutex>& lock, StreamPool& pool,
-                                          size_t bytes) {
+                                          size_t bytes, Owner owner) {
   Status status;
   const bool small = bytes <= kSmallLimit;
   for (bool again : {false, true}) {
@@ -94,7 +94,7 @@ Block* DeviceAllocator::allocate_directly(std::unique_lock<Mutex>& lock, StreamP
     }
     if (Block* b = add_segment(pool, small, bytes, &status)) {
       b->in_use = true;
-      used_.add(static_cast<int64_t>(b->size));
+      count_used(b->size, owner);
       return b;
     }
     if (status.code != Code::kOutOfMemory) check(status, "allocating device memory");

@@ -69,6 +69,7 @@ int64_t DeviceAllocator::peak_allocated() {
 void DeviceAllocator::reset_peak() {
   std::lock_guard lock(mutex_);
   used_.reset_peak();
+  used_.raise_peak(usage().real());  // deferred work may hold more than eager execution would
   reserved_.reset_peak();
   auto reset = [](Stat& s) { s.peak = s.current; };
   for (const Entry& e : kEntries)

@@ -1,6 +1,8 @@
 // How a storage gets its memory and gives it back.
 #include "tessera/tensor/storage.h"
 
+#include <utility>
+
 #include "tessera/driver/current.h"
 #include "tessera/memory/allocator.h"
 #include "tessera/memory/block.h"
@@ -21,11 +23,10 @@ void note_host(const void* p, int64_t bytes) {
 }
 }  // namespace
 
+// A storage that is `hidden` here is the result of a deferred operator, without memory so far.
 void allocate_on(Storage& s, void* stream) {
-  if (s.charged) {
-    memory::uncharge(s.device.index, s.charged);
-    s.charged = 0;
-  }
+  const size_t charged = std::exchange(s.charged, 0);
+  if (charged) memory::uncharge(s.device.index, charged);
   if (s.nbytes == 0 || s.data || s.device.is_meta()) return;
   if (s.device.is_cpu()) {
     s.data = s.owner = memory::host_allocate(s.nbytes);
@@ -33,8 +34,16 @@ void allocate_on(Storage& s, void* stream) {
     if (profile::what() & profile::kBytes) [[unlikely]]
       note_host(s.data, static_cast<int64_t>(s.nbytes));
   } else {
-    s.data = memory::allocate(s.device.index, s.nbytes, stream, &s.owner, &s);
+    using memory::Owner;
+    try {
+      s.data = memory::allocate(s.device.index, s.nbytes, stream, &s.owner, &s,
+                                s.hidden ? Owner::kDeferredWork : Owner::kProgram);
+    } catch (...) {
+      if (charged && memory::charge(s.device.index, charged)) s.charged = charged;
+      throw;
+    }
     s.release = give_back;
+    if (s.hidden) memory::clear_unstored(s.device.index, s.nbytes);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "tessera/ops/optim/steps.h"
 #include "tessera/driver/current.h"
 #include "tessera/driver/used.h"
+#include "tessera/fuse/stream.h"
 #include "tessera/memory/capture.h"
 
 #include "tessera/gen/binary.h"
@@ -12,6 +13,8 @@ namespace tessera {
 
 namespace optim {
 
+constexpr int kGradients = 1;  // the list of gradients in the schemas of all steps
+
 void check_lists(const Call& call, std::initializer_list<int> lists) {
   size_t count = call.tensors(0).size();
   for (int i : lists) {
@@ -22,6 +25,11 @@ void check_lists(const Call& call, std::initializer_list<int> lists) {
   for (const TensorBase& p : call.tensors(0))
     TS_CHECK_IMPLEMENTED(is_floating(p.dtype()), call.op.name, " of ", p.dtype(),
                          " parameters is not implemented in Tessera yet");
+  std::vector<TensorBase> written(call.tensors(0).begin(), call.tensors(0).end());
+  for (int i : lists)
+    if (i != kGradients)
+      written.insert(written.end(), call.tensors(i).begin(), call.tensors(i).end());
+  fuse::reserve_for_writes(written, call.tensors(kGradients));
 }
 
 bool any_complex(const Call& call) {

@@ -7,6 +7,7 @@
 namespace tessera::optim {
 
 // Raises unless each of these lists has an element for each parameter; an empty one may be absent.
+// Then makes sure of memory for writes to all of them but the gradients, which the step reads.
 void check_lists(const Call& call, std::initializer_list<int> lists);
 
 // Complex parameters step as pairs of reals: the same step, of views as reals.
