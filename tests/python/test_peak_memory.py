@@ -145,7 +145,7 @@ def infer(name, model, x):
     model.eval()
     with torch.no_grad():
         for _ in range(3):
-            loss_of(name, model(x))
+            loss_of(name, model(x)).item()
 
 
 def peak_of(name, work, mode):

@@ -184,18 +184,23 @@ bool Stream::needs_pieces() const {
   return u.most() > std::min(u.peak, u.limit);
 }
 
-// Selects the longest piece from the front that fits, of those tried; returns its length.
+// Selects a piece from the front that fits, about the longest one, and returns its length.
 size_t Stream::select_piece(std::span<PendingOp* const> ops) {
   const memory::Usage u = memory::usage(device_.index);
   const int64_t room = std::min(u.peak, u.limit) - u.real();
   const auto planned = static_cast<size_t>(
       std::count_if(ops.begin(), ops.end(), [&](PendingOp* op) { return op->id < planned_before_; }));
-  size_t n = ops.size();
-  for (;;) {
+  auto select = [&](size_t n) {
     for (size_t i = 0; i < ops.size(); ++i) ops[i]->selected = i < n;
-    if (n == 1 || runner_->bytes_to_store() <= room) return n;
-    n = planned > 0 && planned < n ? planned : n / 2;
+  };
+  size_t fits = 1, too_long = ops.size() + 1;
+  for (size_t n = ops.size(); too_long - fits > 1; n = fits + (too_long - fits) / 2) {
+    if (planned > fits && planned < too_long && n != ops.size()) n = planned;
+    select(n);
+    (runner_->bytes_to_store() <= room ? fits : too_long) = n;
   }
+  select(fits);
+  return fits;
 }
 
 std::exception_ptr Stream::run_in_pieces(Reason reason, Parked most) {
