@@ -6,6 +6,7 @@
 
 #include "scaffolding.h"
 #include "source.h"
+#include "tensor_object.h"
 #include "tessera/driver/current.h"
 
 namespace tessera::python {
@@ -78,6 +79,12 @@ void bind_fuse(nb::module_& m) {
   m.def("_fuse_tiny", fuse::tiny);
   m.def("_fuse_set_tiny", fuse::set_tiny);
   m.def("_fuse_pass_over", init_source);
+  // Memory for tensors that are about to be written.
+  m.def("_fuse_reserve", [](const nb::list& tensors) {
+    std::vector<TensorBase> written;
+    for (nb::handle t : tensors) written.push_back(unwrap_checked(t.ptr(), "a tensor to write"));
+    fuse::reserve_for_writes(written, {});
+  });
   m.def("_fuse_run", [] { fuse::run_everything(fuse::Reason::kUser); });
 }
 

@@ -242,9 +242,12 @@ def save(
     base = pickle_module.Pickler
     if not by_core and pickle_module is pickle:
         base = _RenamingPickler
-    _pickler(base, storages)(data, protocol=pickle_protocol).dump(obj)
-    target = os.fsdecode(f) if isinstance(f, (str, os.PathLike)) else f
-    _C._save(target, data.getvalue(), storages.memory, _MOVED if by_core else None)
+    try:
+        _pickler(base, storages)(data, protocol=pickle_protocol).dump(obj)
+        target = os.fsdecode(f) if isinstance(f, (str, os.PathLike)) else f
+        _C._save(target, data.getvalue(), storages.memory, _MOVED if by_core else None)
+    finally:
+        storages.memory.clear()  # the class above is a cycle, which keeps them for a while
 
 
 # ---- loading ---------------------------------------------------------------------------------

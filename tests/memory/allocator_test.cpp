@@ -219,8 +219,8 @@ TEST_F(AllocatorTest, RandomOperationsKeepTheModel) {
         fake.done += rng() % 3;
       } else if (what < 97) {
         const size_t bytes = random_size(rng);
-        const bool fits = a.used().now() + static_cast<int64_t>(round_charge(bytes)) <= fake.total;
-        ASSERT_EQ(a.try_charge(bytes), fits);
+        const bool fits = static_cast<int64_t>(bytes) <= fake.total;
+        ASSERT_EQ(a.charge(bytes), fits);
         if (fits) {
           charges.push_back(bytes);
           charged += static_cast<int64_t>(round_charge(bytes));
@@ -315,7 +315,7 @@ TEST_F(AllocatorTest, AnotherStreamsUseDelaysReuse) {
 TEST_F(AllocatorTest, OutOfMemorySaysWhatAUserNeeds) {
   DeviceAllocator a(fake_backend(), 0);
   Block* most = a.allocate(static_cast<size_t>(200 * kMiB), nullptr);
-  ASSERT_TRUE(a.try_charge(512));
+  ASSERT_TRUE(a.charge(512));
   try {
     a.allocate(static_cast<size_t>(100 * kMiB), nullptr);
     FAIL() << "it did not fit";
@@ -388,12 +388,16 @@ TEST_F(AllocatorTest, PressureHookIsNotCalledFromItself) {
   }
 }
 
-TEST_F(AllocatorTest, ChargesCountAndAreRefusedWhenFull) {
+TEST_F(AllocatorTest, ChargesCountAlsoBeyondMemory) {
   DeviceAllocator a(fake_backend(), 0);
-  EXPECT_TRUE(a.try_charge(1000));
+  EXPECT_TRUE(a.charge(1000));
   EXPECT_EQ(a.used().now(), 1024);
-  EXPECT_FALSE(a.try_charge(static_cast<size_t>(256 * kMiB)));
-  EXPECT_FALSE(a.try_charge(SIZE_MAX));
+  EXPECT_TRUE(a.charge(static_cast<size_t>(256 * kMiB)));
+  EXPECT_EQ(a.used().now(), 1024 + 256 * kMiB);
+  a.uncharge(static_cast<size_t>(256 * kMiB));
+  a.reset_peak();
+  EXPECT_FALSE(a.charge(static_cast<size_t>(256 * kMiB + 1)));  // larger than the device
+  EXPECT_FALSE(a.charge(SIZE_MAX));
   EXPECT_EQ(a.used().now(), 1024);
   a.uncharge(1000);
   EXPECT_EQ(a.used().now(), 0);
@@ -402,12 +406,52 @@ TEST_F(AllocatorTest, ChargesCountAndAreRefusedWhenFull) {
   EXPECT_EQ(a.used().peak(), 0);
 }
 
+TEST_F(AllocatorTest, FiguresOfDeferredWorkAddUp) {
+  DeviceAllocator a(fake_backend(), 0);
+  const int storage = 0;
+  Block* b = a.allocate(1000, nullptr, &storage);
+  EXPECT_TRUE(a.charge(5000));
+  EXPECT_EQ(a.usage().used, 1024 + 5120);
+  EXPECT_EQ(a.usage().real(), 1024);
+  a.set_unstored(5000);
+  EXPECT_EQ(a.usage().used, 1024);
+  EXPECT_EQ(a.usage().most(), 1024 + 5120);
+  a.clear_unstored(5000);
+  a.hide(1000);
+  EXPECT_EQ(a.usage().used, 0);
+  EXPECT_EQ(a.usage().real(), 1024);
+  // Memory of deferred work does not raise the peak of eager execution.
+  Block* c = a.allocate(9000, nullptr, &storage, Owner::kDeferredWork);
+  EXPECT_EQ(a.usage().used, 0);
+  EXPECT_EQ(a.usage().real(), 1024 + 9216);
+  EXPECT_EQ(a.usage().peak, 1024 + 5120);
+  a.reset_peak();
+  EXPECT_EQ(a.usage().peak, 1024 + 9216);
+  a.unhide(9000);
+  a.unhide(1000);
+  a.deallocate(b);
+  a.deallocate(c);
+  EXPECT_EQ(a.usage().most(), 0);
+}
+
+TEST_F(AllocatorTest, RoomHasAMarginAndFollowsTheLimit) {
+  DeviceAllocator a(fake_backend(), 0);
+  EXPECT_TRUE(a.surely_fits(240 * kMiB));
+  EXPECT_FALSE(a.surely_fits(252 * kMiB));
+  Block* b = a.allocate(static_cast<size_t>(100 * kMiB), nullptr);
+  EXPECT_TRUE(a.surely_fits(140 * kMiB));
+  EXPECT_FALSE(a.surely_fits(150 * kMiB));
+  a.set_fraction(0.5);
+  EXPECT_FALSE(a.surely_fits(40 * kMiB));
+  a.deallocate(b);
+}
+
 TEST_F(AllocatorTest, FractionLimitsWhatIsReserved) {
   DeviceAllocator a(fake_backend(), 0);
   a.set_fraction(0.5);
   EXPECT_THROW(a.allocate(static_cast<size_t>(130 * kMiB), nullptr), Error);
   EXPECT_EQ(fake.refused, 0) << "the driver need not be asked";
-  EXPECT_FALSE(a.try_charge(static_cast<size_t>(130 * kMiB)));
+  EXPECT_FALSE(a.charge(static_cast<size_t>(130 * kMiB)));
   EXPECT_THROW(a.set_fraction(1.5), Error);
 }
 
@@ -431,7 +475,7 @@ TEST_F(AllocatorTest, ThreadsShareADevice) {
           a.deallocate(mine.back());
           mine.pop_back();
         }
-        if (a.try_charge(4096)) a.uncharge(4096);
+        if (a.charge(4096)) a.uncharge(4096);
       }
       for (Block* b : mine) a.deallocate(b);
     });

@@ -106,4 +106,5 @@ def run(device, permanent):
         if n % 7 == 0 or n == steps:
             assert training.result() == expected, f"other bits after the failure of allocation {n}"
             training.restore()
-    assert failures > steps * 0.8
+    # Of deferred results those without memory are tried again, each by itself.
+    assert failures > steps * (0.8 if permanent or fuse.mode() == "off" else 0.3)

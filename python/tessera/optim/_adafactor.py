@@ -1,7 +1,7 @@
 """Adafactor."""
 
 from .. import _C
-from .optimizer import Optimizer, check, check_ways, new_step, number, zeros_like
+from .optimizer import Optimizer, begin_state, check, check_ways, new_step, number, zeros_like
 
 Tensor = _C.Tensor
 
@@ -74,7 +74,7 @@ class Adafactor(Optimizer):
                     begun["col_var"] = torch.zeros(columns, **like)
                 else:
                     begun["variance"] = zeros_like(p)
-                state.update(begun)
+                begin_state(state, begun)
             states.append(state)
         eps1, eps2 = group["eps"]
         _C.ops["_adafactor_step_"](

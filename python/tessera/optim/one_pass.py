@@ -1,7 +1,7 @@
 """Optimizers whose step is one call of an operator over all parameters of a group."""
 
 from .._C import Tensor
-from .optimizer import Optimizer, new_step
+from .optimizer import Optimizer, begin_state, new_step
 
 
 def column(states, name):
@@ -37,9 +37,9 @@ class OnePass(Optimizer):
         states = []
         for p in params:
             state = self.state[p]
-            if not state:  # begun as a whole, or not at all where memory is out
+            if not state:
                 begun = {"step": new_step(p, group)}
                 self._begin(begun, p, group)
-                state.update(begun)
+                begin_state(state, begun)
             states.append(state)
         return states

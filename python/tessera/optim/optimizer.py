@@ -387,6 +387,12 @@ def new_step(param, group):
     return torch.tensor(0.0, dtype=torch.float64 if wide else torch.float32)
 
 
+def begin_state(state, begun):
+    """Fills the state of a parameter as a whole, or not at all where memory is out."""
+    _C._fuse_reserve([value for value in begun.values() if isinstance(value, _C.Tensor)])
+    state.update(begun)
+
+
 def zeros_like(param):
     return _C.ops["zeros_like"](param)
 

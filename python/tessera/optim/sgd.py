@@ -63,11 +63,12 @@ class SGD(Optimizer):
             some = [i for i, f in enumerate(fresh) if f == first]
             if not some:
                 continue
-            if first:
-                for i in some:
-                    state[params[i]]["momentum_buffer"] = zeros_like(params[i])
-            momenta = [state[params[i]]["momentum_buffer"] for i in some]
+            momenta = [
+                zeros_like(params[i]) if first else state[params[i]]["momentum_buffer"] for i in some
+            ]
             self._run(group, [params[i] for i in some], [grads[i] for i in some], momenta, first)
+            for i, momentum in zip(some, momenta) if first else ():
+                state[params[i]]["momentum_buffer"] = momentum
 
     @staticmethod
     def _run(group, params, grads, momenta, first):

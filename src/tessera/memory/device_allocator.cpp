@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/memory/allocator.h"
+#include "tessera/memory/capture.h"
 
 namespace tessera::memory {
 
@@ -318,7 +319,10 @@ bool DeviceAllocator::surely_fits(int64_t bytes) {
   const int64_t needed = usage().most() + bytes;
   if (needed <= known_room_.load(std::memory_order_relaxed)) return true;
   int64_t free = 0, total = total_;
-  if (!backend_->memory_info(device_, &free, &total).ok()) free = 0;
+  if (detail::captures.load(std::memory_order_relaxed) > 0)
+    free = total;  // the driver must not be asked during a capture
+  else if (!backend_->memory_info(device_, &free, &total).ok())
+    free = 0;
   const int64_t reserved = reserved_.now();
   int64_t room = std::min(limit_.load(std::memory_order_relaxed), reserved + free);
   room -= room / kRoomMargin;

@@ -1,5 +1,6 @@
 #include "tessera/optim/optimizer.h"
 
+#include "tessera/fuse/stream.h"
 #include "tessera/nn/text.h"
 
 namespace tessera::optim {
@@ -86,8 +87,10 @@ void Optimizer::step() {
       Tensor grad = p.grad();
       if (!grad.defined()) continue;
       if (state.empty()) {
-        state.resize(names_.size());
-        start(group, p, state);
+        State begun(names_.size());
+        start(group, p, begun);
+        fuse::reserve_for_writes(std::vector<TensorBase>(begun.begin(), begun.end()), {});
+        state = std::move(begun);  // as a whole, or not at all where memory is out
       }
       work.params.push_back(p);
       work.grads.push_back(std::move(grad));

@@ -45,16 +45,18 @@ void SGD::step_group(const ParamGroup& group, Work& work) {
   if (group["momentum"] == 0) return run(work.params, work.grads, {}, false);
   // A momentum that is not there yet starts with the gradient.
   Lists params[2], grads[2], momenta[2];
+  std::vector<Tensor*> begun;
   for (size_t i = 0; i < work.size(); ++i) {
     Tensor& momentum = (*work.states[i])[0];
     bool fresh = !momentum.defined();
-    if (fresh) momentum = Tensor(op::zeros_like(work.params[i]));
+    if (fresh) begun.push_back(&momentum);
     params[fresh].push_back(work.params[i]);
     grads[fresh].push_back(work.grads[i]);
-    momenta[fresh].push_back(momentum);
+    momenta[fresh].push_back(fresh ? op::zeros_like(work.params[i]) : TensorBase(momentum));
   }
   for (int fresh : {0, 1})
     if (!params[fresh].empty()) run(params[fresh], grads[fresh], momenta[fresh], fresh == 1);
+  for (size_t i = 0; i < begun.size(); ++i) *begun[i] = Tensor(momenta[1][i]);
 }
 
 // ---- Adam -------------------------------------------------------------------------------------
