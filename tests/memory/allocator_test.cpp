@@ -220,7 +220,7 @@ TEST_F(AllocatorTest, RandomOperationsKeepTheModel) {
       } else if (what < 97) {
         const size_t bytes = random_size(rng);
         const bool fits = static_cast<int64_t>(bytes) <= fake.total;
-        ASSERT_EQ(a.charge(bytes), fits);
+        ASSERT_EQ(a.charge(bytes), fits ? Charge::kMade : Charge::kTooLarge);
         if (fits) {
           charges.push_back(bytes);
           charged += static_cast<int64_t>(round_charge(bytes));
@@ -315,7 +315,7 @@ TEST_F(AllocatorTest, AnotherStreamsUseDelaysReuse) {
 TEST_F(AllocatorTest, OutOfMemorySaysWhatAUserNeeds) {
   DeviceAllocator a(fake_backend(), 0);
   Block* most = a.allocate(static_cast<size_t>(200 * kMiB), nullptr);
-  ASSERT_TRUE(a.charge(512));
+  ASSERT_EQ(Charge::kMade, a.charge(512));
   try {
     a.allocate(static_cast<size_t>(100 * kMiB), nullptr);
     FAIL() << "it did not fit";
@@ -390,14 +390,14 @@ TEST_F(AllocatorTest, PressureHookIsNotCalledFromItself) {
 
 TEST_F(AllocatorTest, ChargesCountAlsoBeyondMemory) {
   DeviceAllocator a(fake_backend(), 0);
-  EXPECT_TRUE(a.charge(1000));
+  EXPECT_EQ(Charge::kMade, a.charge(1000));
   EXPECT_EQ(a.used().now(), 1024);
-  EXPECT_TRUE(a.charge(static_cast<size_t>(256 * kMiB)));
+  EXPECT_EQ(Charge::kMade, a.charge(static_cast<size_t>(256 * kMiB)));
   EXPECT_EQ(a.used().now(), 1024 + 256 * kMiB);
   a.uncharge(static_cast<size_t>(256 * kMiB));
   a.reset_peak();
-  EXPECT_FALSE(a.charge(static_cast<size_t>(256 * kMiB + 1)));  // larger than the device
-  EXPECT_FALSE(a.charge(SIZE_MAX));
+  EXPECT_EQ(Charge::kTooLarge, a.charge(static_cast<size_t>(256 * kMiB + 1)));  // larger than the device
+  EXPECT_EQ(Charge::kTooLarge, a.charge(SIZE_MAX));
   EXPECT_EQ(a.used().now(), 1024);
   a.uncharge(1000);
   EXPECT_EQ(a.used().now(), 0);
@@ -410,7 +410,7 @@ TEST_F(AllocatorTest, FiguresOfDeferredWorkAddUp) {
   DeviceAllocator a(fake_backend(), 0);
   const int storage = 0;
   Block* b = a.allocate(1000, nullptr, &storage);
-  EXPECT_TRUE(a.charge(5000));
+  EXPECT_EQ(Charge::kMade, a.charge(5000));
   EXPECT_EQ(a.usage().used, 1024 + 5120);
   EXPECT_EQ(a.usage().real(), 1024);
   a.set_unstored(5000);
@@ -451,7 +451,7 @@ TEST_F(AllocatorTest, FractionLimitsWhatIsReserved) {
   a.set_fraction(0.5);
   EXPECT_THROW(a.allocate(static_cast<size_t>(130 * kMiB), nullptr), Error);
   EXPECT_EQ(fake.refused, 0) << "the driver need not be asked";
-  EXPECT_FALSE(a.charge(static_cast<size_t>(130 * kMiB)));
+  EXPECT_EQ(Charge::kTooLarge, a.charge(static_cast<size_t>(130 * kMiB)));
   EXPECT_THROW(a.set_fraction(1.5), Error);
 }
 
@@ -475,7 +475,8 @@ TEST_F(AllocatorTest, ThreadsShareADevice) {
           a.deallocate(mine.back());
           mine.pop_back();
         }
-        if (a.charge(4096)) a.uncharge(4096);
+        a.charge(4096);
+        a.uncharge(4096);
       }
       for (Block* b : mine) a.deallocate(b);
     });

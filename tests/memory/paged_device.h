@@ -243,7 +243,8 @@ class PagedModel {
         a_.record_stream(b, stream(rng_() % 4));
       }
     } else if (what < 998) {
-      if (a_.charge(4096)) a_.uncharge(4096);
+      a_.charge(4096);
+      a_.uncharge(4096);
     } else {
       a_.empty_cache();
     }

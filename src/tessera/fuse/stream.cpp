@@ -311,6 +311,7 @@ std::exception_ptr Stream::run_all_locked(Reason reason, Parked most) {
   if (select_unparked(most) == 0) return nullptr;
   std::exception_ptr error = needs_pieces() ? run_in_pieces(reason, most) : run_selected(reason);
   parked_bytes_ = num_parked_ ? kept_bytes_ : 0;
+  stop_guard();
   return error;
 }
 
@@ -528,8 +529,14 @@ void Stream::finish() {
   if (parked == 0) parked_bytes_ = 0;
   if (kept > 0) return;
   planned_before_ = 0;
-  if (guards_room_.exchange(false, std::memory_order_relaxed))
-    memory::guard_room(device_.index, false);
+  stop_guard();
+}
+
+// No operator is pending that counts on room.
+void Stream::stop_guard() {
+  if (!guards_room_.load(std::memory_order_relaxed)) return;
+  guards_room_.store(false, std::memory_order_relaxed);
+  memory::guard_room(device_.index, false);
 }
 
 void Stream::release_outside(Storage* s) {

@@ -151,6 +151,7 @@ class Stream {
   void reserve(const Pointwise& p, Storage& target);
   void reserve_room(std::span<Storage* const> targets, std::span<Storage* const> sources);
   void reserve_memory(Storage& target);
+  void stop_guard();
   bool exceeds_peak(size_t bytes);
   bool slice_keeps_peak();
   size_t select_piece(std::span<PendingOp* const> ops);

@@ -40,16 +40,16 @@ namespace tessera::fuse {
 
 // Before the lock is taken for good: another thread may record while this one frees memory.
 void Stream::charge(Storage& target) {
-  if (guards_room_.load(std::memory_order_relaxed) &&
-      !memory::surely_fits(device_.index, static_cast<int64_t>(target.nbytes)))
+  const memory::Charge made = memory::charge(device_.index, target.nbytes);
+  if (made == memory::Charge::kTooLarge) return allocate(target);  // raises
+  target.charged = memory::round_charge(target.nbytes);
+  if (made == memory::Charge::kBeyondRoom && !memory::surely_fits(device_.index, 0))
     flush(Reason::kMemory, Parked::kNo);
-  if (memory::charge(device_.index, target.nbytes))
-    target.charged = memory::round_charge(target.nbytes);
-  else
-    allocate(target);  // larger than the device: out of memory on the caller's line
 }
 
 void Stream::reserve(const Pointwise& p, Storage& target) {
+  // Then everything pending fits, and stays so.
+  if (target.data && guards_room_.load(std::memory_order_relaxed)) return;
   Storage* sources[kMaxSources];
   size_t n = 0;
   for (int k = 0; k < p.num_sources; ++k)
@@ -77,8 +77,8 @@ void Stream::reserve_room(std::span<Storage* const> targets, std::span<Storage* 
   for (Storage* t : targets)
     if (!t->data) reserve_memory(*t);
   if (memory::surely_fits(device_.index, 0)) {
-    if (!guards_room_.exchange(true, std::memory_order_relaxed))
-      memory::guard_room(device_.index, true);
+    guards_room_.store(true, std::memory_order_relaxed);
+    memory::guard_room(device_.index, true);
     return;
   }
   auto settle = [&] {

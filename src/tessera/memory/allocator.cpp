@@ -88,7 +88,7 @@ void record_stream(void* ctx, StreamHandle stream) {
 }
 
 Usage usage(int device) { return of(device).usage(); }
-bool charge(int device, size_t bytes) { return of(device).charge(bytes); }
+Charge charge(int device, size_t bytes) { return of(device).charge(bytes); }
 void uncharge(int device, size_t bytes) { of(device).uncharge(bytes); }
 void set_unstored(int device, size_t bytes) { of(device).set_unstored(bytes); }
 void clear_unstored(int device, size_t bytes) { of(device).clear_unstored(bytes); }

@@ -52,11 +52,16 @@ struct Usage {
 Usage usage(int device);
 
 // A result that will be allocated later counts as used from now on, also beyond the device's
-// memory: the program may never read it. False, and nothing is counted, for one that is larger than
-// the device.
-bool charge(int device, size_t bytes);
+// memory: the program may never read it.
+enum class Charge : uint8_t {
+  kMade,
+  kBeyondRoom,  // made, and it may take room that guard_room() keeps
+  kTooLarge,    // not made: it is larger than the device
+};
+Charge charge(int device, size_t bytes);
 void uncharge(int device, size_t bytes);
-// The program has let go of a charged result that deferred work still refers to; and its end.
+// The program has let go of a charged result that deferred work still refers to; and its end. These
+// and the next two are called under the lock of the device's deferred work.
 void set_unstored(int device, size_t bytes);
 void clear_unstored(int device, size_t bytes);
 

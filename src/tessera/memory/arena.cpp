@@ -328,8 +328,7 @@ bool DeviceAllocator::grow_arena(Arena& a, size_t size, bool force, Status* stat
   const size_t first = spot.begin / page_bytes_;
   const size_t end = (spot.end + page_bytes_ - 1) / page_bytes_;
   std::vector<Loose> loose;
-  const int64_t blocks = used_.now() + hidden_.load(std::memory_order_relaxed) -
-                         charged_.load(std::memory_order_relaxed);
+  const int64_t blocks = real_.load(std::memory_order_relaxed);
   most_in_use_ = std::max(most_in_use_, blocks + static_cast<int64_t>(size));
   const auto grown = static_cast<double>(reserved_.now() + int64_t(spot.pages * page_bytes_));
   const auto most = static_cast<double>(most_in_use_);

@@ -16,6 +16,11 @@ namespace {
 // The share of the device that fragmentation may take: 1 / kRoomMargin.
 constexpr int64_t kRoomMargin = 32;
 constexpr int64_t kNoGuard = std::numeric_limits<int64_t>::max();
+
+// For counts that change under one lock and are read without it.
+void add_to(std::atomic<int64_t>& count, int64_t n) {
+  count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+}
 }  // namespace
 
 DeviceAllocator::DeviceAllocator(const Backend* backend, int device, const Config& config)
@@ -93,6 +98,7 @@ void DeviceAllocator::count_used(size_t bytes, Owner owner) {
     used_.add(n);
   else
     used_.add_quietly(n);
+  add_to(real_, n);
 }
 
 Block* DeviceAllocator::take(StreamPool& pool, size_t size, Owner owner) {
@@ -242,6 +248,7 @@ void DeviceAllocator::deallocate(Block* b) noexcept {
   b->holder = nullptr;
   const auto size = static_cast<int64_t>(b->size);
   used_.subtract(size);
+  add_to(real_, -size);
   stats_.allocation.subtract(b->small, 1);
   stats_.allocated_bytes.subtract(b->small, size);
   stats_.requested_bytes.subtract(b->small, static_cast<int64_t>(b->requested));
@@ -266,42 +273,41 @@ void DeviceAllocator::record_stream(Block* b, StreamHandle stream) {
 
 Usage DeviceAllocator::usage() const {
   constexpr auto kRelaxed = std::memory_order_relaxed;
-  return {used_.now(),   charged_.load(kRelaxed), hidden_.load(kRelaxed), unstored_.load(kRelaxed),
+  const int64_t used = used_.now(), hidden = hidden_.load(kRelaxed), real = real_.load(kRelaxed);
+  return {used,         used + hidden - real,   hidden, unstored_.load(kRelaxed),
           used_.peak(), limit_.load(kRelaxed)};
 }
 
-bool DeviceAllocator::charge(size_t bytes) {
-  const int64_t limit = limit_.load(std::memory_order_relaxed);
-  if (bytes > static_cast<size_t>(limit)) return false;  // also what would wrap when rounded
-  const auto n = static_cast<int64_t>(round_charge(bytes));
-  charged_.fetch_add(n, std::memory_order_relaxed);
-  used_.add(n);
-  return true;
+Charge DeviceAllocator::charge(size_t bytes) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  // Also what would wrap when rounded.
+  if (bytes > static_cast<size_t>(limit_.load(kRelaxed))) return Charge::kTooLarge;
+  const int64_t used = used_.add(static_cast<int64_t>(round_charge(bytes)));
+  const int64_t most = used + hidden_.load(kRelaxed) + unstored_.load(kRelaxed);
+  return most > guard_.load(kRelaxed) ? Charge::kBeyondRoom : Charge::kMade;
 }
 
 void DeviceAllocator::uncharge(size_t bytes) {
-  const auto n = static_cast<int64_t>(round_charge(bytes));
-  charged_.fetch_sub(n, std::memory_order_relaxed);
-  used_.subtract(n);
+  used_.subtract(static_cast<int64_t>(round_charge(bytes)));
 }
 
 void DeviceAllocator::set_unstored(size_t bytes) {
-  unstored_.fetch_add(static_cast<int64_t>(round_charge(bytes)), std::memory_order_relaxed);
+  add_to(unstored_, static_cast<int64_t>(round_charge(bytes)));
   uncharge(bytes);
 }
 void DeviceAllocator::clear_unstored(size_t bytes) {
-  unstored_.fetch_sub(static_cast<int64_t>(round_charge(bytes)), std::memory_order_relaxed);
+  add_to(unstored_, -static_cast<int64_t>(round_charge(bytes)));
 }
 
 void DeviceAllocator::hide(size_t bytes) {
   const auto n = static_cast<int64_t>(round_charge(bytes));
-  hidden_.fetch_add(n, std::memory_order_relaxed);
+  add_to(hidden_, n);
   used_.subtract(n);
 }
 void DeviceAllocator::unhide(size_t bytes) {
   const auto n = static_cast<int64_t>(round_charge(bytes));
   used_.add_quietly(n);
-  hidden_.fetch_sub(n, std::memory_order_relaxed);
+  add_to(hidden_, -n);
 }
 
 // Without the lock: the hook runs deferred work, which allocates and frees.

@@ -31,7 +31,12 @@ namespace tessera::memory {
 // A count with its high-water mark, readable without the lock.
 class Gauge {
  public:
-  void add(int64_t n) { raise_peak(now_.fetch_add(n, std::memory_order_relaxed) + n); }
+  // Returns the new count.
+  int64_t add(int64_t n) {
+    const int64_t now = now_.fetch_add(n, std::memory_order_relaxed) + n;
+    raise_peak(now);
+    return now;
+  }
   // Leaves the peak alone: for what was counted before.
   void add_quietly(int64_t n) { now_.fetch_add(n, std::memory_order_relaxed); }
   void subtract(int64_t n) { now_.fetch_sub(n, std::memory_order_relaxed); }
@@ -75,7 +80,7 @@ class DeviceAllocator {
 
   // See allocator.h for these.
   Usage usage() const;
-  bool charge(size_t bytes);
+  Charge charge(size_t bytes);
   void uncharge(size_t bytes);
   void set_unstored(size_t bytes);
   void clear_unstored(size_t bytes);
@@ -217,8 +222,8 @@ class DeviceAllocator {
   std::atomic<int64_t> limit_{0};
   Gauge used_;  // see Note [Figures of a device]
   Gauge reserved_;
-  std::atomic<int64_t> charged_{0};
-  std::atomic<int64_t> hidden_{0};
+  std::atomic<int64_t> real_{0};      // blocks in use; written under the lock
+  std::atomic<int64_t> hidden_{0};    // this and the next: written under the lock of deferred work
   std::atomic<int64_t> unstored_{0};
   // Bytes that surely_fits() has found room for, and the same while guard_room() is on.
   std::atomic<int64_t> known_room_{0};

@@ -123,8 +123,7 @@ std::string DeviceAllocator::oom_text(size_t bytes, int64_t largest, int64_t spl
   int64_t free = 0, total = total_;
   if (!backend_->memory_info(device_, &free, &total).ok()) free = 0;
   const int64_t limit = allowed(), reserved = reserved_.now();
-  const int64_t charged = charged_.load(std::memory_order_relaxed);
-  const int64_t blocks = used_.now() + hidden_.load(std::memory_order_relaxed) - charged;
+  const int64_t charged = usage().charged, blocks = usage().real();
   const int64_t asked = static_cast<int64_t>(std::min<size_t>(bytes, INT64_MAX));
   const int64_t others = total - free - reserved;
   if (!std::strcmp(backend_->name, "pinned"))

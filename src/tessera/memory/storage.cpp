@@ -39,7 +39,8 @@ void allocate_on(Storage& s, void* stream) {
       s.data = memory::allocate(s.device.index, s.nbytes, stream, &s.owner, &s,
                                 s.hidden ? Owner::kDeferredWork : Owner::kProgram);
     } catch (...) {
-      if (charged && memory::charge(s.device.index, charged)) s.charged = charged;
+      if (charged && memory::charge(s.device.index, charged) != memory::Charge::kTooLarge)
+        s.charged = charged;
       throw;
     }
     s.release = give_back;
