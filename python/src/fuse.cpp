@@ -8,6 +8,7 @@
 #include "source.h"
 #include "tensor_object.h"
 #include "tessera/driver/current.h"
+#include "tessera/ops/reserve.h"
 
 namespace tessera::python {
 
@@ -83,7 +84,7 @@ void bind_fuse(nb::module_& m) {
   m.def("_fuse_reserve", [](const nb::list& tensors) {
     std::vector<TensorBase> written;
     for (nb::handle t : tensors) written.push_back(unwrap_checked(t.ptr(), "a tensor to write"));
-    fuse::reserve_for_writes(written, {});
+    reserve_for_writes(written, {});
   });
   m.def("_fuse_run", [] { fuse::run_everything(fuse::Reason::kUser); });
 }

@@ -396,7 +396,8 @@ TEST_F(AllocatorTest, ChargesCountAlsoBeyondMemory) {
   EXPECT_EQ(a.used().now(), 1024 + 256 * kMiB);
   a.uncharge(static_cast<size_t>(256 * kMiB));
   a.reset_peak();
-  EXPECT_EQ(Charge::kTooLarge, a.charge(static_cast<size_t>(256 * kMiB + 1)));  // larger than the device
+  EXPECT_EQ(Charge::kTooLarge,
+            a.charge(static_cast<size_t>(256 * kMiB + 1)));  // larger than the device
   EXPECT_EQ(Charge::kTooLarge, a.charge(SIZE_MAX));
   EXPECT_EQ(a.used().now(), 1024);
   a.uncharge(1000);

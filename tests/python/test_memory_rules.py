@@ -175,7 +175,7 @@ def test_a_reserved_write_keeps_its_room(tmp_path):
         w = x * 3
         z.add_(w)  # 48 MiB are needed
         del w
-        more = [x + i for i in range(4)]  # plain results, which do not fit beside
+        more = [x + i for i in range(4)]  # plain results that exceed the device
         raises(torch.cuda.synchronize)
         assert z[3].item() == 5
         del more

@@ -45,8 +45,8 @@ struct PendingOp {
   // State of the run that is under way.
   bool selected;
   bool done;
-  bool live;   // its value is needed
-  bool store;  // ... in memory
+  bool live;    // its value is needed
+  bool store;   // ... in memory
   bool in_run;  // belongs to a run in several pieces
   bool failed;  // had no memory in this run
 

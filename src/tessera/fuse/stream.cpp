@@ -96,7 +96,7 @@ std::unique_lock<Mutex> Stream::admit(StreamHandle current) {
     }
     if (reason == Reason::kCount) break;
     if (reason == Reason::kOpCap && beyond_memory()) {
-      drop_dead();  // results that the program holds and may never read would not fit
+      drop_dead();  // running the rest would store results that exceed the device
       if (unparked() < static_cast<size_t>(kPendingCap) / 2) continue;
     }
     lock.unlock();
@@ -319,8 +319,8 @@ void Stream::run_for_locked(Storage& storage, bool for_write, Reason reason) {
   if (storage.pending.load(std::memory_order_acquire) != this) return;
   if (!for_write && storage.pending_writes == 0) return;
   Storage* const only = &storage;
-  const bool lone = ops_.size() == 1 && storage.writer == ops_[0] && storage.owned_outside();
-  if (!lone) drop_dead();  // else asked for as soon as it was recorded: nothing to choose among
+  // An operator whose result is read as soon as it is recorded is not dead.
+  if (ops_.size() != 1 || storage.writer != ops_[0] || !storage.owned_outside()) drop_dead();
   run_slice({&only, 1}, for_write, reason);
 }
 
@@ -378,11 +378,11 @@ void Stream::select_for(std::span<Storage* const> storages, bool for_write) {
 
 // Note [Parked operators]
 // A run that is out of memory affects only the results that it could not store. Then each result
-// that the program holds runs by itself, with what it needs and nothing else. Operators whose result
-// still has no memory, and those that need it, are parked: they stay in the stream, and runs for
-// other reasons leave them out. They run when their value is read, or memory that they read is to be
-// written; that raises if memory is still out. An explicit synchronisation tries them once more and
-// raises once.
+// that the program holds runs by itself, with what it needs and nothing else. Operators whose
+// result still has no memory, and those that need it, are parked: they stay in the stream, and runs
+// for other reasons leave them out. They run when their value is read, or memory that they read is
+// to be written; that raises if memory is still out. An explicit synchronisation tries them once
+// more and raises once.
 bool Stream::raises(Reason reason) {
   return reason == Reason::kSynchronize || reason == Reason::kUser || reason == Reason::kCapture;
 }
@@ -430,8 +430,7 @@ void Stream::salvage() {
     select_for({&s, 1}, false);
     bool known = false;
     for (const PendingOp* op : ops_)
-      known |=
-          op->selected && std::find(hopeless.begin(), hopeless.end(), op) != hopeless.end();
+      known |= op->selected && std::find(hopeless.begin(), hopeless.end(), op) != hopeless.end();
     try {
       if (!known) runner_->run();
     } catch (const Error& e) {

@@ -180,7 +180,8 @@ class Stream {
   size_t kept_bytes_ = 0;  // by pending work alone
   size_t hidden_since_look_ = 0;
   size_t num_parked_ = 0;
-  size_t parked_bytes_ = 0;  // of kept_bytes_, those kept when nothing but parked operators was left
+  size_t parked_bytes_ =
+      0;  // of kept_bytes_, those kept when nothing but parked operators was left
   // See Note [Peak]: operators before this id were found to fit together; and the bytes of results
   // without memory that were found to need none.
   int32_t planned_before_ = 0;
@@ -243,8 +244,8 @@ inline void ensure_writable(const TensorBase& t, Reason reason = Reason::kWrite)
   if (Stream* p = s.pending.load(std::memory_order_acquire)) [[unlikely]]
     p->run_for_write(s, reason);
 }
-// Makes sure of memory for writes to `targets`, on any devices, that read `sources`, before the first
-// of them is recorded: an optimizer's step then changes all of its parameters or none.
+// Makes sure of memory for writes to `targets`, on any devices, that read `sources`, before the
+// first of them is recorded: an optimizer's step then changes all of its parameters or none.
 void reserve_for_writes(std::span<const TensorBase> targets, std::span<const TensorBase> sources);
 // Every device's pending work.
 void run_everything(Reason reason);

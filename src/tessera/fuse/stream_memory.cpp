@@ -1,13 +1,13 @@
 // Memory that pending operators will need: reserved for writes, and never above eager's peak.
 //
 // Note [Memory of results]
-// A pending result counts as used from the moment it is recorded, so that statistics need no run. It
-// takes memory only when its value is needed: most results are dropped before that. Where memory is
-// out then, the run raises and names the operator and the line it was called on.
+// A pending result counts as used from the moment it is recorded, so that statistics need no run.
+// It takes memory only when its value is needed: most results are dropped before that. Where memory
+// is out then, the run raises and names the operator and the line it was called on.
 //
 // Note [Memory of writes]
-// An operator that writes an existing tensor must succeed once it is recorded: the old value is gone
-// as far as the program can see. So memory for its target is allocated when it is recorded. If
+// An operator that writes an existing tensor must succeed once it is recorded: the old value is
+// gone as far as the program can see. So memory for its target is allocated when it is recorded. If
 // results that it needs have no memory yet, or pending readers of the target have none, everything
 // pending must fit into the device, with a margin (memory::surely_fits), and stay so: operators
 // recorded later and allocations run pending work before they take that room (guards_room_). Where
@@ -35,6 +35,7 @@
 #include "tessera/fuse/group.h"
 #include "tessera/memory/allocator.h"
 #include "tessera/memory/capture.h"
+#include "tessera/ops/reserve.h"
 
 namespace tessera::fuse {
 
@@ -81,16 +82,16 @@ void Stream::reserve_room(std::span<Storage* const> targets, std::span<Storage* 
     memory::guard_room(device_.index, true);
     return;
   }
-  auto settle = [&] {
+  auto run_involved = [&] {
     for (Storage* t : targets) run_for_write(*t, Reason::kMemory);
     for (Storage* s : sources) run_for_read(*s, Reason::kMemory);
   };
   try {
-    settle();
+    run_involved();
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kOutOfMemory) throw;
     flush(Reason::kMemory, Parked::kNo);  // it may free what other operators read
-    settle();
+    run_involved();
   }
 }
 
@@ -114,7 +115,7 @@ void Stream::reserve_memory(Storage& target) {
   }
 }
 
-// Returns true if the program holds results that do not fit into the device together.
+// Returns true if results that the program holds exceed the memory of the device.
 bool Stream::beyond_memory() const {
   if (device_.is_cpu()) return false;
   const memory::Usage u = memory::usage(device_.index);
@@ -188,8 +189,8 @@ bool Stream::needs_pieces() const {
 size_t Stream::select_piece(std::span<PendingOp* const> ops) {
   const memory::Usage u = memory::usage(device_.index);
   const int64_t room = std::min(u.peak, u.limit) - u.real();
-  const auto planned = static_cast<size_t>(
-      std::count_if(ops.begin(), ops.end(), [&](PendingOp* op) { return op->id < planned_before_; }));
+  const auto planned = static_cast<size_t>(std::count_if(
+      ops.begin(), ops.end(), [&](PendingOp* op) { return op->id < planned_before_; }));
   auto select = [&](size_t n) {
     for (size_t i = 0; i < ops.size(); ++i) ops[i]->selected = i < n;
   };
@@ -225,9 +226,13 @@ std::exception_ptr Stream::run_in_pieces(Reason reason, Parked most) {
   }
 }
 
+}  // namespace tessera::fuse
+
+namespace tessera {
+
 void reserve_for_writes(std::span<const TensorBase> targets, std::span<const TensorBase> sources) {
   for (int d = 0; d < device_count(); ++d)
-    stream_of(Device{DeviceType::kCUDA, static_cast<int16_t>(d)}).reserve(targets, sources);
+    fuse::stream_of(Device{DeviceType::kCUDA, static_cast<int16_t>(d)}).reserve(targets, sources);
 }
 
-}  // namespace tessera::fuse
+}  // namespace tessera

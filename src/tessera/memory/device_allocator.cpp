@@ -274,13 +274,13 @@ void DeviceAllocator::record_stream(Block* b, StreamHandle stream) {
 Usage DeviceAllocator::usage() const {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   const int64_t used = used_.now(), hidden = hidden_.load(kRelaxed), real = real_.load(kRelaxed);
-  return {used,         used + hidden - real,   hidden, unstored_.load(kRelaxed),
+  return {used,         used + hidden - real, hidden, unstored_.load(kRelaxed),
           used_.peak(), limit_.load(kRelaxed)};
 }
 
 Charge DeviceAllocator::charge(size_t bytes) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
-  // Also what would wrap when rounded.
+  // Includes sizes that would wrap around when rounded up.
   if (bytes > static_cast<size_t>(limit_.load(kRelaxed))) return Charge::kTooLarge;
   const int64_t used = used_.add(static_cast<int64_t>(round_charge(bytes)));
   const int64_t most = used + hidden_.load(kRelaxed) + unstored_.load(kRelaxed);
@@ -320,7 +320,7 @@ void DeviceAllocator::make_room(size_t bytes) {
   if (RoomHook hook = room_hook.load(std::memory_order_acquire)) hook(device_, bytes);
 }
 
-// The answer is kept for half of the room that is left, so that the driver is seldom asked.
+// Caches the result for half of the remaining room, so that the driver is seldom queried.
 bool DeviceAllocator::surely_fits(int64_t bytes) {
   const int64_t needed = usage().most() + bytes;
   if (needed <= known_room_.load(std::memory_order_relaxed)) return true;

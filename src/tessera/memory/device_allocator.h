@@ -222,8 +222,8 @@ class DeviceAllocator {
   std::atomic<int64_t> limit_{0};
   Gauge used_;  // see Note [Figures of a device]
   Gauge reserved_;
-  std::atomic<int64_t> real_{0};      // blocks in use; written under the lock
-  std::atomic<int64_t> hidden_{0};    // this and the next: written under the lock of deferred work
+  std::atomic<int64_t> real_{0};    // blocks in use; written under the lock
+  std::atomic<int64_t> hidden_{0};  // this and the next: written under the lock of deferred work
   std::atomic<int64_t> unstored_{0};
   // Bytes that surely_fits() has found room for, and the same while guard_room() is on.
   std::atomic<int64_t> known_room_{0};

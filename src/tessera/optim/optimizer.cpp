@@ -1,7 +1,7 @@
 #include "tessera/optim/optimizer.h"
 
-#include "tessera/fuse/stream.h"
 #include "tessera/nn/text.h"
+#include "tessera/ops/reserve.h"
 
 namespace tessera::optim {
 
@@ -89,7 +89,7 @@ void Optimizer::step() {
       if (state.empty()) {
         State begun(names_.size());
         start(group, p, begun);
-        fuse::reserve_for_writes(std::vector<TensorBase>(begun.begin(), begun.end()), {});
+        reserve_for_writes(std::vector<TensorBase>(begun.begin(), begun.end()), {});
         state = std::move(begun);  // as a whole, or not at all where memory is out
       }
       work.params.push_back(p);

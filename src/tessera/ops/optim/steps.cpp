@@ -1,13 +1,13 @@
 #include "tessera/ops/optim/steps.h"
 #include "tessera/driver/current.h"
 #include "tessera/driver/used.h"
-#include "tessera/fuse/stream.h"
 #include "tessera/memory/capture.h"
 
 #include "tessera/gen/binary.h"
 #include "tessera/gen/complex.h"
 #include "tessera/gen/unary.h"
 #include "tessera/ops/loops.h"
+#include "tessera/ops/reserve.h"
 
 namespace tessera {
 
@@ -29,7 +29,7 @@ void check_lists(const Call& call, std::initializer_list<int> lists) {
   for (int i : lists)
     if (i != kGradients)
       written.insert(written.end(), call.tensors(i).begin(), call.tensors(i).end());
-  fuse::reserve_for_writes(written, call.tensors(kGradients));
+  reserve_for_writes(written, call.tensors(kGradients));
 }
 
 bool any_complex(const Call& call) {
