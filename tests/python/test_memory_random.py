@@ -88,7 +88,8 @@ class Program:
             if x is not y:
                 self.attempt(lambda: work(x, y), lambda: work(x_host, y_host))
         elif what < 80:
-            self.attempt(lambda: torch.add(x, y, out=y), lambda: torch.add(x_host, y_host, out=y_host))
+            work = lambda a, b: torch.add(a, b, out=b)
+            self.attempt(lambda: work(x, y), lambda: work(x_host, y_host))
         elif what < 84:
             self.check(x, x_host)
         elif what < 86:

@@ -98,6 +98,10 @@ bool GroupRunner::checks() const {
          (stream_.device_.is_cpu() || !memory::capture_of(stream_.device_.index, stream_.stream_));
 }
 
+void GroupRunner::drop_references() {
+  for (Group& g : groups_) g.reference.clear();
+}
+
 // The unfused reference: each operator as a group of one, into memory of its own.
 void GroupRunner::check_group(const Group& g, std::vector<TensorBase>& reference,
                               const TensorBase* joined, const Storage* joined_storage) {

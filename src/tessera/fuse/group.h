@@ -68,6 +68,8 @@ class GroupRunner {
   // Runs the selected operators group by group and marks what is done. A throw leaves the marks of
   // what did run.
   void run();
+  // Frees the references of check mode that a run which raised has left.
+  void drop_references();
   // Returns how many bytes a run of the selected operators would allocate.
   int64_t bytes_to_store();
 

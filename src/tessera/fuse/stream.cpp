@@ -408,6 +408,7 @@ std::exception_ptr Stream::attempt() {
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kOutOfMemory) throw;
     std::exception_ptr error = std::current_exception();
+    runner_->drop_references();
     for (PendingOp* op : ops_) op->failed |= op->selected && !op->done;
     finish();
     salvage();
@@ -435,6 +436,7 @@ void Stream::salvage() {
       if (!known) runner_->run();
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kOutOfMemory) throw;
+      runner_->drop_references();
       hopeless.push_back(s->writer);
     }
     finish();

@@ -244,9 +244,6 @@ inline void ensure_writable(const TensorBase& t, Reason reason = Reason::kWrite)
   if (Stream* p = s.pending.load(std::memory_order_acquire)) [[unlikely]]
     p->run_for_write(s, reason);
 }
-// Makes sure of memory for writes to `targets`, on any devices, that read `sources`, before the
-// first of them is recorded: an optimizer's step then changes all of its parameters or none.
-void reserve_for_writes(std::span<const TensorBase> targets, std::span<const TensorBase> sources);
 // Every device's pending work.
 void run_everything(Reason reason);
 void run_device(int cuda_device, Reason reason);
