@@ -1,6 +1,6 @@
 """Random programs on a small virtual GPU: what deferral holds, and what is left when memory is out.
 
-Each program runs beside a shadow on the CPU, in a process of its own."""
+Each program is compared with the same statements on the CPU."""
 
 import os
 import subprocess

@@ -38,7 +38,7 @@ void moved_to(const Storage& storage);
 // `used` is what eager execution would hold at this point of the program: memory_allocated(). It
 // differs from the blocks in use by three figures that deferred work keeps up to date:
 //   charged   results that the program holds and that have no memory yet
-//   hidden    blocks that the program has let go of and that only deferred work keeps
+//   hidden    blocks that the program has released and that only deferred work keeps
 //   unstored  results without memory that only deferred work refers to
 // So blocks in use are used - charged + hidden, and used + hidden + unstored bounds the memory that
 // any order of running deferred work can need. `peak` is the most that `used` has been.
@@ -60,8 +60,9 @@ enum class Charge : uint8_t {
 };
 Charge charge(int device, size_t bytes);
 void uncharge(int device, size_t bytes);
-// The program has let go of a charged result that deferred work still refers to; and its end. These
-// and the next two are called under the lock of the device's deferred work.
+// Moves a charged result that the program has released, and that deferred work still refers to, from
+// `charged` to `unstored`; and ends that. These and the next two are called under the lock of the
+// device's deferred work.
 void set_unstored(int device, size_t bytes);
 void clear_unstored(int device, size_t bytes);
 
