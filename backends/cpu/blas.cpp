@@ -25,7 +25,7 @@ bool open_blas(Blas& out) {
   for (const char* name : {asked, "libopenblas.so.0", "libopenblas.so"})
     if (name && !lib) lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!lib) return false;
-  renew_fork_handlers();
+  library_was_opened();
   out.sgemm = reinterpret_cast<decltype(out.sgemm)>(dlsym(lib, "cblas_sgemm"));
   out.dgemm = reinterpret_cast<decltype(out.dgemm)>(dlsym(lib, "cblas_dgemm"));
   out.cgemm = reinterpret_cast<decltype(out.cgemm)>(dlsym(lib, "cblas_cgemm"));

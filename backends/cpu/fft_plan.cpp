@@ -320,12 +320,13 @@ constinit std::mutex g_lists;
 [[maybe_unused]] const int g_at_fork =
     pthread_atfork([] { g_lists.lock(); }, [] { g_lists.unlock(); }, [] { g_lists.unlock(); });
 
-// The few lengths used last, of one kind of table.
+// The few lengths used last, of one kind of table. The list is never destroyed: workers may use it
+// while the process exits.
 template <class P>
 std::shared_ptr<const P> recent(int64_t n) {
   constexpr size_t kCount = 32;
   constexpr int64_t kBytes = int64_t{64} << 20;
-  static std::list<std::shared_ptr<const P>> kept;
+  static auto& kept = *new std::list<std::shared_ptr<const P>>;
   {
     std::lock_guard lock(g_lists);
     for (auto it = kept.begin(); it != kept.end(); ++it)

@@ -87,11 +87,12 @@ void multiply(const Shape& s, const T* a, int64_t ar, int64_t ac, const T* b, in
     if (lib) {
       Matrix<T> x = as_matrix(a, s.m, s.k, ar, ac, packed_a);
       Matrix<T> y = as_matrix(b, s.k, s.n, br, bc, packed_b);
-      if (fits_int(s.m) && fits_int(s.n) && fits_int(s.k) && fits_int(x.ld) && fits_int(y.ld))
+      if (fits_int(s.m) && fits_int(s.n) && fits_int(s.k) && fits_int(x.ld) && fits_int(y.ld)) {
         return call_blas(*lib, x.transposed ? kBlasTrans : kBlasNoTrans,
                          y.transposed ? kBlasTrans : kBlasNoTrans, static_cast<int>(s.m),
                          static_cast<int>(s.n), static_cast<int>(s.k), x.data,
                          static_cast<int>(x.ld), y.data, static_cast<int>(y.ld), c);
+      }
     }
   }
   if (bc != 1 && s.n > 1) {

@@ -8,9 +8,10 @@ namespace tessera::cpu {
 
 namespace {
 
-// Filled when the library is loaded, read-only afterwards.
+// Filled when the library is loaded, read-only afterwards. Never destroyed: threads may run kernels
+// while the process exits.
 std::unordered_map<std::string_view, KernelFn>& kernels() {
-  static std::unordered_map<std::string_view, KernelFn> all;
+  static auto& all = *new std::unordered_map<std::string_view, KernelFn>;
   return all;
 }
 

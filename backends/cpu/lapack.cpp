@@ -33,7 +33,7 @@ void* open_library() {
 void* library() {
   static void* const lib = [] {
     void* opened = open_library();
-    if (opened) renew_fork_handlers();
+    if (opened) library_was_opened();
     return opened;
   }();
   return lib;

@@ -26,7 +26,7 @@ const onednn::Table* open_table() {
   path = path.substr(0, path.rfind('/') + 1) + "libtessera_onednn.so";
   void* lib = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!lib) return nullptr;
-  renew_fork_handlers();
+  library_was_opened();
   auto table = reinterpret_cast<const onednn::Table* (*)()>(dlsym(lib, "tessera_onednn_table"));
   const onednn::Table* t = table ? table() : nullptr;
   return t && t->version == onednn::kVersion ? t : nullptr;
@@ -68,7 +68,11 @@ bool conv_by_onednn(ConvKind kind, const ConvShape& s, const float* input, const
     c.dilation[d] = s.dilation[d];
   }
   c.has_bias = bias != nullptr;
-  return table->conv(&c, input, weight, bias, output, result);
+  LibraryCall call;
+  if (libraries_are_closed()) return false;  // libdnnl may have been torn down
+  const bool done = table->conv(&c, input, weight, bias, output, result);
+  static const bool first = (renew_library_end(), true);  // it makes static objects at first use
+  return first && done;
 }
 
 }  // namespace tessera::cpu

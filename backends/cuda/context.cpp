@@ -1,12 +1,18 @@
 #include "context.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <thread>
 
+#include "dynlib.h"
 #include "nvrtc_api.h"
 #include "relaunch.h"
 
@@ -86,6 +92,69 @@ void in_child() {
 [[maybe_unused]] const int g_at_fork =
     pthread_atfork([] { g_init_mutex.lock(); }, [] { g_init_mutex.unlock(); }, in_child);
 
+// Note [The end of a GPU]
+// When the process begins to end (driver/ending.h), tessera_backend_end() waits until the devices
+// have finished their work, at most kDrainLimit: kernels and callbacks may use libraries that exit
+// handlers tear down. From then on calls of other threads than the one that ends the process do not
+// return for kOthersWait, and fail then. A device that does not finish keeps the driver's own exit
+// handler waiting for ever, so the process ends with _exit() and its exit status.
+constexpr auto kDrainLimit = std::chrono::seconds(5);
+constexpr auto kOthersWait = std::chrono::seconds(10);
+std::atomic<bool> g_ending{false};
+std::atomic<pid_t> g_ending_thread{0};
+
+void leave_now(int status, void*) {
+  std::fflush(nullptr);
+  _exit(status);
+}
+
+// Waits on a thread of its own, since the driver's waits have no limit.
+bool drain_devices() {
+  struct Wait {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+  };
+  auto wait = std::make_shared<Wait>();
+  std::thread([wait] {
+    const DriverApi& cu = driver();
+    for (auto& device : g_devices)
+      if (Device* d = device.load(); d && !d->fault.load())
+        if (cu.cuCtxSetCurrent(d->context) == CUDA_SUCCESS) cu.cuCtxSynchronize();
+    std::lock_guard lock(wait->mutex);
+    wait->done = true;
+    wait->changed.notify_all();
+  }).detach();
+  std::unique_lock lock(wait->mutex);
+  return wait->changed.wait_for(lock, kDrainLimit, [&] { return wait->done; });
+}
+
+void end_devices() {
+  bool any = false;
+  for (auto& device : g_devices) any |= device.load() != nullptr;
+  if (!any || g_forked.load()) return;
+  g_ending_thread.store(gettid());
+  g_ending.store(true);
+  bool drained = false;
+  try {
+    drained = drain_devices();
+  } catch (...) {
+    return;  // without a thread to wait on, the driver's exit handler has to do
+  }
+  if (drained) return;
+  std::fprintf(stderr,
+               "tessera: a GPU had work queued %d s after the process began to end; it was "
+               "abandoned\n",
+               static_cast<int>(kDrainLimit.count()));
+  on_exit(leave_now, nullptr);
+}
+
+Status usable_at_end() {
+  if (gettid() == g_ending_thread.load()) return ok();
+  std::this_thread::sleep_for(kOthersWait);
+  return fail(Code::kFailed, "the process is exiting: the device is not used any more");
+}
+
 Status first_use(int ordinal, Device** out) {
   if (g_forked.load()) return fail(Code::kFailed, "%s", kForked);
   const char* why = nullptr;
@@ -108,6 +177,7 @@ Status first_use(int ordinal, Device** out) {
     }
     d->launches = make_launches(d->memory);
     g_devices[ordinal].store(d, std::memory_order_release);
+    renew_exit_handler();  // the driver registers its own handler when it is first used
   }
   *out = d;
   return ok();
@@ -123,6 +193,8 @@ Status acquire(int ordinal, Device** out) {
                   : nullptr;
   if (!d) [[unlikely]]
     TS_TRY(first_use(ordinal, &d));
+  if (g_ending.load(std::memory_order_relaxed)) [[unlikely]]
+    TS_TRY(usable_at_end());
   if (const char* fault = d->fault.load(std::memory_order_acquire)) [[unlikely]]
     return fail(Code::kDeviceFault, "%s", fault);
   // Asked rather than remembered: another library in the process may have switched it.
@@ -167,3 +239,7 @@ Scratch::~Scratch() {
 }
 
 }  // namespace tessera::cuda
+
+extern "C" __attribute__((visibility("default"))) void tessera_backend_end() {
+  tessera::cuda::end_devices();
+}

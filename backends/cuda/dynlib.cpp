@@ -4,10 +4,20 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 
 namespace tessera::cuda {
 namespace {
+
+std::atomic<void (*)()> g_renew{nullptr};
+
+// Opens a library and has the core's exit handler run before the library's (driver/ending.h).
+void* open_one(const char* name) {
+  void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (library) renew_exit_handler();
+  return library;
+}
 
 void add_list(const char* list, std::vector<std::string>* out) {
   std::string all = list ? list : "";
@@ -34,13 +44,17 @@ std::vector<std::string> library_folders() {
 
 }  // namespace
 
+void renew_exit_handler() {
+  if (auto renew = g_renew.load()) renew();
+}
+
 void* open_library(const std::vector<const char*>& names, std::string* why) {
   for (const char* name : names)
-    if (void* lib = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return lib;
+    if (void* lib = open_one(name)) return lib;
   std::vector<std::string> folders = library_folders();
   for (const char* name : names)
     for (const std::string& folder : folders)
-      if (void* lib = dlopen((folder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return lib;
+      if (void* lib = open_one((folder + "/" + name).c_str())) return lib;
   if (why) {
     *why = std::string(names[0]) + " was not found on the default path";
     for (const std::string& folder : folders) *why += ", in " + folder;
@@ -68,3 +82,8 @@ void read_ahead(const std::vector<const char*>& names) {
 }
 
 }  // namespace tessera::cuda
+
+extern "C" __attribute__((visibility("default"))) void tessera_backend_take_renew(
+    void (*renew)()) {
+  tessera::cuda::g_renew.store(renew);
+}

@@ -11,6 +11,9 @@ namespace tessera::cuda {
 // then names what was looked for.
 void* open_library(const std::vector<const char*>& names, std::string* why);
 
+// Has the core's exit handler run before those of the libraries opened so far (driver/ending.h).
+void renew_exit_handler();
+
 // Reads the file that open_library would most likely open, so that opening it later finds it in
 // memory. Opens nothing.
 void read_ahead(const std::vector<const char*>& names);

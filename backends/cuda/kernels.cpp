@@ -7,17 +7,18 @@
 namespace tessera::cuda {
 namespace {
 
-// Filled when the library is loaded, read-only afterwards.
+// Filled when the library is loaded, read-only afterwards. Never destroyed: threads may launch
+// kernels while the process exits.
 std::unordered_map<std::string_view, KernelFn>& kernels() {
-  static std::unordered_map<std::string_view, KernelFn> all;
+  static auto& all = *new std::unordered_map<std::string_view, KernelFn>;
   return all;
 }
 std::unordered_map<std::string_view, JoinedKernel>& joined_kernels() {
-  static std::unordered_map<std::string_view, JoinedKernel> all;
+  static auto& all = *new std::unordered_map<std::string_view, JoinedKernel>;
   return all;
 }
 std::vector<StreamEndFn>& stream_ends() {
-  static std::vector<StreamEndFn> all;
+  static auto& all = *new std::vector<StreamEndFn>;
   return all;
 }
 

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <cstdio>
 #include <cstring>
 #include <dnnl.hpp>
 #include <list>
@@ -50,12 +51,14 @@ struct Primitive {
   memory::desc bias;
 };
 
+// Statics of this file are never destroyed: a worker may be inside a convolution while the process
+// exits, and libdnnl may be finalized before this library.
 dnnl::engine& engine() {
-  static dnnl::engine e(dnnl::engine::kind::cpu, 0);
+  static dnnl::engine& e = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return e;
 }
 dnnl::stream& stream() {
-  static dnnl::stream s(engine());
+  static dnnl::stream& s = *new dnnl::stream(engine());
   return s;
 }
 
@@ -82,7 +85,7 @@ dnnl::primitive_attr with_our_scratch() {
   return attr;
 }
 memory scratch(const memory::desc& desc) {
-  static std::vector<char> bytes;
+  static auto& bytes = *new std::vector<char>;
   constexpr size_t kAlign = 4096;
   if (bytes.size() < desc.get_size() + kAlign) bytes = std::vector<char>(desc.get_size() + kAlign);
   auto at = (reinterpret_cast<uintptr_t>(bytes.data()) + kAlign - 1) / kAlign * kAlign;
@@ -239,7 +242,7 @@ void bring_out(Port& p, float* data) {
 bool conv(const Conv* c, const float* input, const float* weight, const float* bias,
           const float* output, float* result) {
   static std::mutex mutex;
-  static Cache cache;
+  static Cache& cache = *new Cache;
   std::lock_guard lock(mutex);
   try {
     static const bool once = [] {
@@ -284,11 +287,12 @@ bool conv(const Conv* c, const float* input, const float* weight, const float* b
 }
 
 const char* release() {
-  static const std::string text = [] {
+  static char text[32];
+  static const bool written = [] {
     const dnnl::version_t& v = *dnnl::version();
-    return std::to_string(v.major) + "." + std::to_string(v.minor) + "." + std::to_string(v.patch);
+    return std::snprintf(text, sizeof text, "%d.%d.%d", v.major, v.minor, v.patch) > 0;
   }();
-  return text.c_str();
+  return written ? text : "";
 }
 
 constexpr Table kTable{kVersion, conv, release};

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -24,6 +25,19 @@ class Signal {
     waiters_.fetch_add(1);
     while (!condition()) changed_.wait(lock);
     waiters_.fetch_sub(1);
+  }
+
+  // Returns false if the condition does not hold at `deadline`.
+  template <class Condition>
+  bool wait_until(std::chrono::steady_clock::time_point deadline, Condition condition) {
+    if (condition()) return true;
+    std::unique_lock lock(mutex_);
+    waiters_.fetch_add(1);
+    bool holds = condition();
+    while (!holds && changed_.wait_until(lock, deadline) != std::cv_status::timeout)
+      holds = condition();
+    waiters_.fetch_sub(1);
+    return holds || condition();
   }
 
   void notify() {

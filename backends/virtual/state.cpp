@@ -1,23 +1,33 @@
 #include "state.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 namespace tessera::vgpu {
 
 namespace {
 
-void at_exit() {
-  if (!forked.load()) state().stop();
+constexpr auto kDrainLimit = std::chrono::seconds(5);
+// For the task that a worker is at when the limit has passed.
+constexpr auto kStopLimit = std::chrono::seconds(1);
+constexpr auto kOthersWait = std::chrono::seconds(10);
+
+std::atomic<State*> g_state{nullptr};
+
+void leave_now(int status, void*) {
+  std::fflush(nullptr);
+  _exit(status);
 }
 
-std::atomic<State*> made_state{nullptr};
 State* held = nullptr;  // locked by the thread that forks
 
 void before_fork() {
-  held = made_state.load();
+  held = g_state.load();
   if (held) held->lock_for_fork();
 }
 void after_fork() {
@@ -42,8 +52,7 @@ State::State() : config_(read_config()) {
 State& state() {
   static State* s = [] {
     auto* made = new State;
-    made_state.store(made);
-    std::atexit(at_exit);
+    g_state.store(made);
     return made;
   }();
   return *s;
@@ -65,14 +74,40 @@ bool State::drain() {
   return true;
 }
 
-void State::stop() {
+bool State::drain_until(Stream::Clock::time_point deadline) {
+  for (auto& d : devices_)
+    for (auto& s : d->streams())
+      if (!s->wait_until(s->submitted(), deadline)) return false;
+  return true;
+}
+
+void State::end() {
+  if (forked.load() || ended_.exchange(true)) return;
+  ending_thread_.store(gettid());
+  ending.store(true);
+  const bool drained = drain_until(Stream::Clock::now() + kDrainLimit);
   stopping.store(true);
   std::vector<std::shared_ptr<Stream>> all;
   for (auto& d : devices_)
     for (auto& s : d->streams()) all.push_back(s);
   // All must know before one is waited for: they wait for each other's events.
   for (auto& s : all) s->wake();
-  for (auto& s : all) s->stop();
+  const auto deadline = Stream::Clock::now() + kStopLimit;
+  bool stopped = true;
+  for (auto& s : all) stopped &= s->stop_until(deadline);
+  abandoned_.store(!drained || !stopped);
+  if (abandoned_.load())
+    std::fprintf(stderr,
+                 "tessera: the virtual GPU had work queued %d s after the process began to end; it "
+                 "was abandoned\n",
+                 static_cast<int>(kDrainLimit.count()));
+  if (!stopped) on_exit(leave_now, nullptr);
+}
+
+Status State::usable_at_end() const {
+  if (gettid() == ending_thread_.load() && !abandoned_.load()) return {};
+  if (gettid() != ending_thread_.load()) std::this_thread::sleep_for(kOthersWait);
+  return fail(Code::kFailed, "the process is exiting: the virtual GPU has stopped");
 }
 
 Status State::host_allocate(size_t bytes, void** out) {
@@ -110,3 +145,8 @@ bool State::is_pinned(const void* p) {
 }
 
 }  // namespace tessera::vgpu
+
+extern "C" __attribute__((visibility("default"))) void tessera_backend_end() {
+  using namespace tessera::vgpu;
+  if (State* s = g_state.load()) s->end();
+}

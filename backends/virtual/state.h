@@ -9,6 +9,16 @@
 
 namespace tessera::vgpu {
 
+// Note [The end of a virtual GPU]
+// Kernels run on workers and inside libraries whose destructors are exit handlers. When the process
+// begins to end (driver/ending.h), end() waits until the queues are empty, at most kDrainLimit, and
+// then ends the workers. From then on the thread that ends the process runs each task itself, so
+// that destructors and exit handlers may still compute; calls of other threads do not return while
+// the process lives, except after kOthersWait, for the case that a destructor joins them.
+//
+// A worker that does not come back is left behind. The process must not tear libraries down under
+// it: it ends with _exit() and its exit status, in the exit handler that end() registers.
+
 // In a child of fork the workers do not exist, and locks may be held by nobody.
 inline std::atomic<bool> forked{false};
 
@@ -19,7 +29,11 @@ class State {
   int count() const { return static_cast<int>(devices_.size()); }
   Device& device(int i) { return *devices_[static_cast<size_t>(i)]; }
   bool drain();
-  void stop();
+  // Waits for the queues and ends the workers; at most once.
+  void end();
+  // Called where ending is set. Returns a failure where work was dropped and, after kOthersWait, to
+  // threads other than the one that ends the process.
+  Status usable_at_end() const;
 
   Status host_allocate(size_t bytes, void** out);
   Status host_deallocate(void* p);
@@ -29,6 +43,11 @@ class State {
   void unlock_after_fork();
 
  private:
+  bool drain_until(Stream::Clock::time_point deadline);
+
+  std::atomic<bool> ended_{false};
+  std::atomic<bool> abandoned_{false};  // queued work was dropped
+  std::atomic<pid_t> ending_thread_{0};
   Config config_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::mutex pinned_mutex_;
@@ -43,8 +62,8 @@ inline Status usable() {
     return fail(Code::kFailed,
                 "Cannot re-initialize CUDA in forked subprocess. The virtual GPU's threads are in "
                 "the parent: use the 'spawn' start method");
-  if (stopping.load(std::memory_order_relaxed)) [[unlikely]]
-    return fail(Code::kFailed, "the process is exiting: the virtual GPU has stopped");
+  if (ending.load(std::memory_order_relaxed)) [[unlikely]]
+    return state().usable_at_end();
   return {};
 }
 

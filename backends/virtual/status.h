@@ -1,17 +1,21 @@
 #pragma once
+#include <algorithm>
+#include <cstring>
 #include <string>
+#include <string_view>
 
 #include "tessera/driver/backend.h"
 
 namespace tessera::vgpu {
 
-// A failure whose text lives until the calling thread's next one.
-inline Status fail(Code code, std::string message) {
-  // Initial-exec takes a few bytes of the room each thread keeps for libraries loaded later. It is
-  // a plain load, and GCC 12's leak checker crashes at exit over the general model.
-  static thread_local std::string last __attribute__((tls_model("initial-exec")));
-  last = std::move(message);
-  return {code, last.c_str()};
+// A failure whose text is valid until the calling thread's next one; longer texts are cut. Allocates
+// nothing: it is called where memory has run out, and by destructors of static objects.
+inline Status fail(Code code, std::string_view message) noexcept {
+  static thread_local char last[1024];
+  const size_t n = std::min(message.size(), sizeof last - 1);
+  std::memmove(last, message.data(), n);
+  last[n] = '\0';
+  return {code, last};
 }
 
 }  // namespace tessera::vgpu

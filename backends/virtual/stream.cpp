@@ -4,13 +4,19 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "capture.h"
 #include "device.h"
 #include "notes.h"
 #include "shown.h"
+#include "state.h"
 
 namespace tessera::vgpu {
+
+namespace {
+thread_local bool t_is_worker = false;
+}
 
 void Stream::start() {
   // Signals are for the program's own threads: Ctrl-C must not land on a worker.
@@ -18,7 +24,12 @@ void Stream::start() {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    thread_ = std::thread([this] { work(); });
+    thread_ = std::thread([this] {
+      t_is_worker = true;
+      work();
+      returned_.store(true);
+      progress_.notify();
+    });
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw;
@@ -31,6 +42,17 @@ void Stream::stop() {
   closed_.store(true);
   wake();
   if (thread_.joinable()) thread_.join();
+}
+
+bool Stream::stop_until(Clock::time_point deadline) {
+  wake();
+  if (!thread_.joinable()) return true;
+  if (!progress_.wait_until(deadline, [&] { return returned_.load(); })) {
+    thread_.detach();
+    return false;
+  }
+  thread_.join();
+  return true;
 }
 
 Stream::~Stream() {
@@ -47,6 +69,21 @@ void Stream::wake() {
   progress_.notify();
 }
 
+// The workers have ended, and their queues were empty: see [The end of a virtual GPU].
+uint64_t Stream::submit_at_end(Task* task) {
+  if (Status status = state().usable_at_end(); !status.ok()) {
+    task->destroy(task);
+    throw std::runtime_error(status.message);
+  }
+  Status status = task->run(task, *this);
+  if (!status.ok()) device_.report(status);
+  task->destroy(task);
+  const uint64_t position = submitted_.load() + 1;
+  submitted_.store(position);
+  completed_.store(position);
+  return position;
+}
+
 uint64_t Stream::submit(Task* task) {
   NotedCall call(task);
   uint64_t position;
@@ -56,6 +93,8 @@ uint64_t Stream::submit(Task* task) {
       capture_->add(*this, task);
       return submitted_.load();
     }
+    if (stopping.load()) [[unlikely]]
+      return submit_at_end(task);
     (last_ ? last_->next : first_) = task;
     last_ = task;
     position = submitted_.load(std::memory_order_relaxed) + 1;
@@ -81,7 +120,14 @@ void Stream::set_capture(std::shared_ptr<Capture> capture) {
 
 bool Stream::wait(uint64_t position) {
   progress_.wait([&] { return reached(position) || stopping.load(); });
-  return reached(position);
+  if (reached(position)) [[likely]]
+    return true;
+  if (!t_is_worker) (void)state().usable_at_end();
+  return false;
+}
+
+bool Stream::wait_until(uint64_t position, Clock::time_point deadline) {
+  return progress_.wait_until(deadline, [&] { return reached(position); });
 }
 
 Task* Stream::take_all() {
@@ -135,7 +181,7 @@ void Stream::model_transfer(int64_t bytes, double rate) {
   if (busy_until_ - now < std::chrono::microseconds(100)) return;
   // In slices, so that a modelled hour does not hold up the end of the process.
   constexpr auto kSlice = std::chrono::milliseconds(20);
-  for (auto t = now; t < busy_until_ && !stopping.load(); t = Clock::now())
+  for (auto t = now; t < busy_until_ && !ending.load() && !stopping.load(); t = Clock::now())
     std::this_thread::sleep_until(std::min(busy_until_, t + kSlice));
 }
 

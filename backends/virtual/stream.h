@@ -42,16 +42,22 @@ Task* make_task(F f) {
   return new FunctionTask<F>(std::move(f));
 }
 
-// Set when the process exits: workers finish the task they are at and drop the rest.
+// Set when the process begins to end: transfers are not slowed down to a modelled rate any more.
+inline std::atomic<bool> ending{false};
+// Set after that: workers finish the task they are at and drop the rest.
 inline std::atomic<bool> stopping{false};
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
+  using Clock = std::chrono::steady_clock;
   explicit Stream(Device& device) : device_(device) {}
   ~Stream();
   void start();
   // Finishes what is queued (or, when the process is stopping, the task it is at) and joins.
   void stop();
+  // Waits for the worker's loop to end, then joins it. Returns false at the deadline; the worker
+  // is left to itself then.
+  bool stop_until(Clock::time_point deadline);
 
   Device& device() const { return device_; }
 
@@ -62,6 +68,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool reached(uint64_t position) const { return completed_.load() >= position; }
   // False when the process is stopping before that.
   bool wait(uint64_t position);
+  // Returns false if the position is not reached at the deadline.
+  bool wait_until(uint64_t position, Clock::time_point deadline);
   void wake();
 
   // Where its tasks go instead; null unless it is being captured.
@@ -73,9 +81,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void model_transfer(int64_t bytes, double rate);
 
  private:
-  using Clock = std::chrono::steady_clock;
   static constexpr uint64_t kDepth = 1024;  // tasks queued at most
   void work();
+  uint64_t submit_at_end(Task* task);
   Task* take_all();
 
   Device& device_;
@@ -85,6 +93,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Task* last_ = nullptr;
   std::shared_ptr<Capture> capture_;
   std::atomic<bool> closed_{false};
+  std::atomic<bool> returned_{false};  // the worker's loop has ended
   std::atomic<uint64_t> submitted_{0};
   std::atomic<uint64_t> completed_{0};
   Signal work_;

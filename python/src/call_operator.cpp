@@ -10,7 +10,7 @@
 namespace tessera::python {
 
 PyTypeObject* named_tuple_of(const Op& op) {
-  static std::map<const Op*, PyTypeObject*> made;
+  static auto& made = *new std::map<const Op*, PyTypeObject*>;
   PyTypeObject*& type = made[&op];
   if (type) return type;
   auto* fields = new std::vector<PyStructSequence_Field>;

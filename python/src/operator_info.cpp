@@ -7,8 +7,8 @@ namespace tessera::python {
 
 namespace {
 
-std::map<std::string, OpSet*, std::less<>> g_by_name;
-std::vector<OpSet*> g_all;
+auto& g_by_name = *new std::map<std::string, OpSet*, std::less<>>;
+auto& g_all = *new std::vector<OpSet*>;
 
 PyObject* intern(const std::string& s) { return checked(PyUnicode_InternFromString(s.c_str())); }
 

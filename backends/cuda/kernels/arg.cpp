@@ -36,7 +36,7 @@ TS_FN void finish(const Params& p, int64_t line, const State& s) {
 
 template <bool kMax>
 Status run_arg(Device& d, CUstream stream, const KernelArgs& args) {
-  static const FoldOp op = make_fold("arg_extreme", "arg_extreme_merge", kArg);
+  static const FoldOp& op = *new FoldOp(make_fold("arg_extreme", "arg_extreme_merge", kArg));
   const KernelTensor& x = args.inputs[0];
   if (is_complex(x.dtype))
     return fail(Code::kUnsupported, "%s(): not implemented for %s", kMax ? "max" : "min",

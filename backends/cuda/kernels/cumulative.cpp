@@ -147,14 +147,15 @@ Status refuse(const KernelArgs& args, const char* name) {
 }
 
 Status run_cumsum(Device& d, CUstream stream, const KernelArgs& args) {
-  static const ScanOp op = make_scan("cumsum", kSum);
+  static const ScanOp& op = *new ScanOp(make_scan("cumsum", kSum));
   if (args.inputs[0].dtype == DType::kBool) return refuse(args, "cumsum");
   return run_scan(d, stream, op, args, args.ints[0], args.ints[1] != 0);
 }
 
 Status run_cumprod(Device& d, CUstream stream, const KernelArgs& args) {
-  static const ScanOp plain = make_scan("cumprod", kProduct),
-                      scaled = make_scan("cumprod_scaled", std::string(kScaled) + kScaledProduct);
+  static const ScanOp& plain = *new ScanOp(make_scan("cumprod", kProduct));
+  static const ScanOp& scaled =
+      *new ScanOp(make_scan("cumprod_scaled", std::string(kScaled) + kScaledProduct));
   if (args.inputs[0].dtype == DType::kBool) return refuse(args, "cumprod");
   const ScanOp& op = is_floating(args.inputs[0].dtype) ? scaled : plain;
   return run_scan(d, stream, op, args, args.ints[0], args.ints[1] != 0);
@@ -163,7 +164,7 @@ Status run_cumprod(Device& d, CUstream stream, const KernelArgs& args) {
 Status run_logcumsumexp(Device& d, CUstream stream, const KernelArgs& args) {
   const KernelTensor &x = args.inputs[0], &y = args.outputs[0];
   if (!is_complex(x.dtype)) {
-    static const ScanOp op = make_scan("logcumsumexp", kLogSumExp);
+    static const ScanOp& op = *new ScanOp(make_scan("logcumsumexp", kLogSumExp));
     if (!is_floating(x.dtype)) return refuse(args, "logcumsumexp");
     return run_scan(d, stream, op, args, args.ints[0], args.ints[1] != 0);
   }
@@ -193,8 +194,10 @@ Status run_logcumsumexp(Device& d, CUstream stream, const KernelArgs& args) {
 }
 
 Status run_affine_scan(Device& d, CUstream stream, const KernelArgs& args) {
-  static const ScanOp real = make_scan("affine_scan", std::string(kScaled) + kAffine, true, 2),
-                      complex = make_scan("affine_scan_complex", kComplexAffine, true, 2);
+  static const ScanOp& real =
+      *new ScanOp(make_scan("affine_scan", std::string(kScaled) + kAffine, true, 2));
+  static const ScanOp& complex =
+      *new ScanOp(make_scan("affine_scan_complex", kComplexAffine, true, 2));
   const DType t = args.inputs[0].dtype;
   if (!is_floating(t) && !is_complex(t)) return refuse(args, "affine_scan");
   return run_scan(d, stream, is_complex(t) ? complex : real, args, args.ints[0], args.ints[1] != 0);
@@ -202,7 +205,7 @@ Status run_affine_scan(Device& d, CUstream stream, const KernelArgs& args) {
 
 template <bool kMax>
 Status run_extreme(Device& d, CUstream stream, const KernelArgs& args) {
-  static const ScanOp op = make_scan("cumulative_extreme", kExtreme, false, 1, 2);
+  static const ScanOp& op = *new ScanOp(make_scan("cumulative_extreme", kExtreme, false, 1, 2));
   const KernelTensor& x = args.inputs[0];
   if (is_complex(x.dtype)) return refuse(args, kMax ? "cummax" : "cummin");
   const bool wide = x.ndim > 0 && x.sizes[args.ints[0]] > INT32_MAX;

@@ -115,8 +115,8 @@ extern "C" __global__ void __launch_bounds__(256) isin_look_up(const __grid_cons
 constexpr int64_t kFew = 16;
 
 Status run_isin(Device& d, CUstream stream, const KernelArgs& args) {
-  static const std::string fill_text = std::string(kTable) + kFill,
-                           look_up_text = std::string(kTable) + kLookUp;
+  static const auto& fill_text = *new std::string(std::string(kTable) + kFill);
+  static const auto& look_up_text = *new std::string(std::string(kTable) + kLookUp);
   const KernelTensor &x = args.inputs[0], &set = args.inputs[1], &out = args.outputs[0];
   if (is_complex(x.dtype)) return fail(Code::kUnsupported, "not implemented for complex numbers");
   if (x.numel == 0) return ok();

@@ -83,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax_backward(const __g
 
 template <bool kLog>
 Status run_backward(Device& d, CUstream stream, const KernelArgs& args) {
-  static const std::string text = std::string(kLinesText) + kBackward;
+  static const auto& text = *new std::string(std::string(kLinesText) + kBackward);
   const KernelTensor &g = args.inputs[0], &y = args.inputs[1], &out = args.outputs[0];
   if (!is_floating(out.dtype) || g.dtype != out.dtype || y.dtype != out.dtype)
     return fail(Code::kUnsupported, "softmax_backward(): not implemented for %s",

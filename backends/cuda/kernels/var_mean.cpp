@@ -62,7 +62,7 @@ TS_FN void finish(const Params& p, int64_t line, const State& s) {
 )";
 
 Status run_var_mean(Device& d, CUstream stream, const KernelArgs& args) {
-  static const FoldOp op = make_fold("var_mean", "var_mean_merge", kMoments);
+  static const FoldOp& op = *new FoldOp(make_fold("var_mean", "var_mean_merge", kMoments));
   const KernelTensor& x = args.inputs[0];
   if (!is_floating(x.dtype))
     return fail(Code::kUnsupported, "var(): not implemented for %s", dtype_name(x.dtype));

@@ -49,7 +49,7 @@ void pop_saved_hooks() {
   t_saved_hooks.pop_back();
 }
 const std::shared_ptr<SavedHooks>& current_saved_hooks() {
-  static const std::shared_ptr<SavedHooks> none;
+  static const auto& none = *new std::shared_ptr<SavedHooks>;
   return t_saved_hooks.empty() ? none : t_saved_hooks.back();
 }
 

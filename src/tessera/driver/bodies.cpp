@@ -7,7 +7,7 @@ namespace tessera {
 namespace {
 
 std::vector<const PointwiseBody*>& list() {
-  static std::vector<const PointwiseBody*> bodies;
+  static auto& bodies = *new std::vector<const PointwiseBody*>;
   return bodies;
 }
 

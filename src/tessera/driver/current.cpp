@@ -1,15 +1,19 @@
 #include "tessera/driver/current.h"
 
 #include <atomic>
-#include <vector>
+#include <cstddef>
 
+#include "tessera/base/error.h"
 #include "tessera/driver/used.h"
 
 namespace tessera {
 
 namespace {
 thread_local int t_device = 0;
-thread_local std::vector<StreamHandle> t_streams;
+// An array, not a vector: destructors of static objects may look here after the thread's variables
+// were destroyed.
+constexpr size_t kMaxDevices = 64;
+constinit thread_local StreamHandle t_streams[kMaxDevices] = {};
 std::atomic<bool> g_used{false};
 }  // namespace
 
@@ -22,12 +26,12 @@ void set_current_device(int index) {
 
 StreamHandle current_stream(int device) {
   size_t d = static_cast<size_t>(device);
-  return d < t_streams.size() ? t_streams[d] : nullptr;
+  return d < kMaxDevices ? t_streams[d] : nullptr;
 }
 
 void set_current_stream(int device, StreamHandle stream) {
   size_t d = static_cast<size_t>(device);
-  if (d >= t_streams.size()) t_streams.resize(d + 1, nullptr);
+  TS_CHECK(d < kMaxDevices, "set_stream: expected a device below ", kMaxDevices, ", got ", device);
   t_streams[d] = stream;
 }
 

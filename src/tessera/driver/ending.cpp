@@ -3,6 +3,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,7 @@ namespace {
 struct Ends {
   Mutex mutex;
   std::vector<void (*)()> functions;
+  std::vector<void (*)()> backends;  // in the order in which they are called
   bool promised = false;
   bool over = false;
 };
@@ -26,11 +29,12 @@ Mutex& lock_of_ends() { return ends().mutex; }
 const HeldDuringFork<ForkStage::kExitFunctions, lock_of_ends> g_at_fork;
 
 struct OfThread {
-  ~OfThread() { end_everything(); }
+  ~OfThread() { renew_exit_handler(); }
 };
 
 // While the library is loaded.
 [[maybe_unused]] const bool g_noticed = [] {
+  renew_exit_handler();
   if (syscall(SYS_gettid) != getpid()) return false;
   static thread_local OfThread main_thread;
   (void)main_thread;
@@ -52,17 +56,28 @@ bool at_end(void (*end)()) {
   return true;
 }
 
+void end_backend_at_end(void (*end)(), bool is_last) {
+  std::lock_guard lock(ends().mutex);
+  if (ends().over) return;
+  std::vector<void (*)()>& all = ends().backends;
+  all.insert(is_last ? all.end() : all.begin(), end);
+}
+
+void renew_exit_handler() { std::atexit(end_everything); }
+
 void end_everything() {
-  std::vector<void (*)()> functions;
+  std::vector<void (*)()> functions, backends;
   {
     std::lock_guard lock(ends().mutex);
     ends().over = true;
     functions = std::exchange(ends().functions, {});
+    backends = std::exchange(ends().backends, {});
   }
   while (!functions.empty()) {
     functions.back()();
     functions.pop_back();
   }
+  for (void (*end)() : backends) end();
 }
 
 }  // namespace tessera

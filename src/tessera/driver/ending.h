@@ -1,15 +1,40 @@
-// What is to be done while everything is still there. A handler of exit() comes too late: those of
-// libraries that were loaded later run before it. So does the destructor of a static object; what
-// belongs to the main thread alone is destroyed before all of them, and that is how a program's end
-// is noticed. Where this library was loaded on another thread, nobody tells.
+// Functions that run when the process begins to end, while every library is still initialized.
+//
+// Note [The end of the process]
+// Exit handlers run in reverse order of registration, and the destructors of a library's static
+// objects are exit handlers too. A handler registered before libdnnl was opened runs after libdnnl
+// was torn down, when a kernel may still be inside it. So end_everything() is called by the first of
+// these that comes:
+//  - Python's finalization (Py_AtExit), before exit();
+//  - a handler that a thread-local object of the main thread registers in its destructor. exit()
+//    destroys thread-local objects before it runs handlers, so that handler is the newest and the
+//    first. pthread_exit() in main() only registers it;
+//  - a handler that is registered again whenever a library has been opened (renew_exit_handler),
+//    for programs in which another thread calls exit().
+// os._exit(), quick_exit() and signals run none of these, and no destructor either.
 #pragma once
 
 namespace tessera {
 
-// By a language that will call end_everything() before exit(), whatever thread loaded the library.
+// Called by a language that will call end_everything() before exit(), whatever thread loaded the
+// library.
 void promise_end();
+// Runs all registered functions once, at_end() functions first. Later calls do nothing.
 void end_everything();
-// False where nobody will tell of the end, or it is over.
+// Registers a function that ends threads. Returns false where the end is not promised or has begun;
+// then the function is not called.
 bool at_end(void (*end)());
+
+// A backend exports `extern "C" void tessera_backend_end()` to have it called at the end: device
+// backends wait there until their queues are empty, for a limited time; the CPU backend, which runs
+// their kernels, comes last.
+inline constexpr const char* kBackendEndName = "tessera_backend_end";
+void end_backend_at_end(void (*end)(), bool is_last);
+
+// Registers end_everything() with exit() once more, so that it runs before the destructors of the
+// libraries that were opened so far. A backend that opens libraries exports
+// `extern "C" void tessera_backend_take_renew(void (*renew)())` to be handed this function.
+void renew_exit_handler();
+inline constexpr const char* kBackendTakeRenewName = "tessera_backend_take_renew";
 
 }  // namespace tessera

@@ -12,6 +12,7 @@
 #include "tessera/driver/about.h"
 #include "tessera/driver/backend.h"
 #include "tessera/driver/cpu.h"
+#include "tessera/driver/ending.h"
 #include "tessera/driver/gpus.h"
 #include "tessera/driver/watch.h"
 
@@ -133,6 +134,12 @@ const Entry& find_entry(const char* name) {
     if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD)) {
       entry.about = reinterpret_cast<const char* (*)()>(dlsym(library, kBackendAboutName));
       entry.gpus = reinterpret_cast<GpusEntry>(dlsym(library, kGpusEntryName));
+      if (auto end = reinterpret_cast<void (*)()>(dlsym(library, kBackendEndName)))
+        end_backend_at_end(end, !std::strcmp(name, "cpu"));
+      using TakeRenew = void (*)(void (*)());
+      if (auto take = reinterpret_cast<TakeRenew>(dlsym(library, kBackendTakeRenewName)))
+        take(renew_exit_handler);
+      renew_exit_handler();
     }
   return entry;
 }

@@ -15,9 +15,10 @@ struct Registry {
   std::map<std::string, std::vector<const Op*>, std::less<>> by_name;
 };
 
-// Built by static constructors of the record files, read-only afterwards.
+// Built by static constructors of the record files, read-only afterwards. Never destroyed: other
+// threads may call operators while the process exits.
 Registry& registry() {
-  static Registry r;
+  static Registry& r = *new Registry;
   return r;
 }
 

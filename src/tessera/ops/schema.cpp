@@ -8,14 +8,15 @@ namespace tessera {
 
 namespace {
 
-// Default strings and lists must outlive the parse: the specs point into them.
+// Default strings and lists must outlive the parse: the specs point into them. They are
+// never destroyed.
 std::deque<std::string>& kept_strings() {
-  static std::deque<std::string> strings;
+  static auto& strings = *new std::deque<std::string>;
   return strings;
 }
 
 std::deque<Dims>& kept_ints() {
-  static std::deque<Dims> ints;
+  static auto& ints = *new std::deque<Dims>;
   return ints;
 }
 

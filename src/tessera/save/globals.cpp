@@ -86,7 +86,7 @@ Table make_table() {
 }
 
 const Table& table() {
-  static const Table made = make_table();
+  static const Table& made = *new Table(make_table());
   return made;
 }
 

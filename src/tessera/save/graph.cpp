@@ -23,7 +23,7 @@ bool Graph::has_items(ValueKind k) {
 }
 
 const std::vector<Id>& Graph::items(Id id) const {
-  static const std::vector<Id> none;
+  static const auto& none = *new std::vector<Id>;
   uint32_t link = nodes[id].link;
   return has_items(nodes[id].kind) && link ? lists[link - 1] : none;
 }
