@@ -52,20 +52,20 @@ int64_t start_of(int pid) {
   return at ? std::strtoll(at, nullptr, 10) : 0;
 }
 
-std::string my_file;
+char my_file[512];  // no destructor: see [The end of the process]
 int my_pid = 0;
 
 void remove_file() {
-  if (getpid() == my_pid) unlink(my_file.c_str());
+  if (getpid() == my_pid) unlink(my_file);
 }
 
 Shown* make() {
   const std::string place = folder();
   my_pid = getpid();
-  my_file = place + "/" + std::to_string(my_pid);
+  std::snprintf(my_file, sizeof my_file, "%s/%d", place.c_str(), my_pid);
   int file = place.empty()
                  ? -1
-                 : open(my_file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+                 : open(my_file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   void* page = MAP_FAILED;
   if (file >= 0 && ftruncate(file, sizeof(Shown)) == 0)
     page = mmap(nullptr, sizeof(Shown), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
@@ -21,6 +22,8 @@ struct Ends {
   bool promised = false;
   bool over = false;
 };
+std::atomic<bool> g_ending{false};
+
 Ends& ends() {
   static Ends* const all = new Ends;
   return *all;
@@ -65,7 +68,10 @@ void end_backend_at_end(void (*end)(), bool is_last) {
 
 void renew_exit_handler() { std::atexit(end_everything); }
 
+bool is_ending() { return g_ending.load(std::memory_order_relaxed); }
+
 void end_everything() {
+  g_ending.store(true);
   std::vector<void (*)()> functions, backends;
   {
     std::lock_guard lock(ends().mutex);

@@ -21,6 +21,9 @@ namespace tessera {
 void promise_end();
 // Runs all registered functions once, at_end() functions first. Later calls do nothing.
 void end_everything();
+// Returns true once end_everything() has begun. From then on other threads may stay blocked inside a
+// backend with locks held, so destructors take none: they leave memory to the system.
+bool is_ending();
 // Registers a function that ends threads. Returns false where the end is not promised or has begun;
 // then the function is not called.
 bool at_end(void (*end)());

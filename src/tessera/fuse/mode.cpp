@@ -7,6 +7,7 @@
 
 #include "tessera/base/fork.h"
 #include "tessera/driver/current.h"
+#include "tessera/driver/ending.h"
 #include "tessera/driver/used.h"
 #include "tessera/fuse/stream.h"
 #include "tessera/memory/allocator.h"
@@ -32,6 +33,7 @@ constinit Mutex g_making_streams;
     made->all.push_back(
         std::make_unique<Stream>(Device{DeviceType::kCUDA, static_cast<int16_t>(i)}));
   release_pending_storage = [](Storage* storage) {
+    if (is_ending()) return;
     if (Stream* p = storage->pending.load(std::memory_order_acquire)) {
       p->release_outside(storage);
     } else {

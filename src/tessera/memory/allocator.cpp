@@ -4,6 +4,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/fork.h"
 #include "tessera/driver/backend.h"
+#include "tessera/driver/ending.h"
 #include "tessera/memory/device_allocator.h"
 #include "tessera/memory/pinned.h"
 #include "tessera/memory/services.h"
@@ -71,7 +72,7 @@ void* allocate(int device, size_t bytes, StreamHandle stream, void** ctx, const 
 }
 
 void deallocate(void* ctx) noexcept {
-  if (!ctx) return;
+  if (!ctx || is_ending()) return;
   Block* b = static_cast<Block*>(ctx);
   if (profile::what() & profile::kBytes) [[unlikely]] {
     const int device = b->pool->owner->device();
