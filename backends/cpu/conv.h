@@ -23,8 +23,9 @@ ConvShape conv_shape(const KernelTensor& input, const KernelTensor& output,
 
 enum class ConvKind : int { kForward, kBackwardInput, kBackwardWeight };
 // By oneDNN, where that is there and takes it; false: to be done otherwise. Dense float32 tensors.
+// Throws std::bad_alloc: another algorithm would give other bits when memory is short.
 bool conv_by_onednn(ConvKind kind, const ConvShape& s, const float* input, const float* weight,
-                    const float* bias, const float* output, float* result) noexcept;
+                    const float* bias, const float* output, float* result);
 // "2.6.3"; null where it is not there.
 const char* onednn_release() noexcept;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "../onednn/table.h"
@@ -41,7 +42,7 @@ const onednn::Table* opened() {
 const char* onednn_release() noexcept { return opened() ? opened()->release() : nullptr; }
 
 bool conv_by_onednn(ConvKind kind, const ConvShape& s, const float* input, const float* weight,
-                    const float* bias, const float* output, float* result) noexcept {
+                    const float* bias, const float* output, float* result) {
   // Tiny ones are done before it has started, and small ones before a second thread has: where
   // other programs want the cores too, waiting for it takes the scheduler's time slices.
   const int64_t products = s.n * s.o * s.out_points() * s.rows();
@@ -70,9 +71,10 @@ bool conv_by_onednn(ConvKind kind, const ConvShape& s, const float* input, const
   c.has_bias = bias != nullptr;
   LibraryCall call;
   if (libraries_are_closed()) return false;  // libdnnl may have been torn down
-  const bool done = table->conv(&c, input, weight, bias, output, result);
+  const onednn::Outcome outcome = table->conv(&c, input, weight, bias, output, result);
   static const bool first = (renew_library_end(), true);  // it makes static objects at first use
-  return first && done;
+  if (outcome == onednn::Outcome::kNoMemory) throw std::bad_alloc();
+  return first && outcome == onednn::Outcome::kDone;
 }
 
 }  // namespace tessera::cpu

@@ -6,7 +6,9 @@
 // job closed and go back to sleep: the caller never waits for a thread that has not begun. After
 // fork the child has a fresh pool with no threads, started again at first use.
 #pragma once
+#include <atomic>
 #include <cstdint>
+#include <new>
 #include <type_traits>
 
 namespace tessera::cpu {
@@ -18,13 +20,26 @@ using RangeFn = void (*)(void* ctx, int64_t begin, int64_t end) noexcept;
 // gives more than one piece. Returns when all are done.
 void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFn fn, void* ctx) noexcept;
 
+// A piece that throws has run out of memory: std::bad_alloc is thrown when all pieces have ended.
 template <class F>
-void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) noexcept {
-  using Fn = std::remove_reference_t<F>;
+void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {
+  struct Loop {
+    std::remove_reference_t<F>& f;
+    std::atomic<bool> failed{false};
+  } loop{f};
   parallel_for(
       begin, end, grain,
-      [](void* ctx, int64_t b, int64_t e) noexcept { (*static_cast<Fn*>(ctx))(b, e); },
-      const_cast<void*>(static_cast<const void*>(&f)));
+      [](void* ctx, int64_t b, int64_t e) noexcept {
+        auto& l = *static_cast<Loop*>(ctx);
+        try {
+          l.f(b, e);
+        } catch (...) {
+          l.failed.store(true, std::memory_order_relaxed);
+        }
+      },
+      &loop);
+  if (loop.failed.load(std::memory_order_relaxed)) [[unlikely]]
+    throw std::bad_alloc();
 }
 
 int num_threads() noexcept;

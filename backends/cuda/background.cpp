@@ -36,12 +36,24 @@ class Queue {
     std::lock_guard lock(mutex_);
     constexpr size_t kMost = 256;
     if (stopping_ || jobs_.count(key) || waiting_.size() >= kMost) return;
-    jobs_.emplace(key, Job{std::move(text), arch, effort, false, nullptr});
     waiting_.push_back(key);
+    try {
+      jobs_.emplace(key, Job{std::move(text), arch, effort, false, nullptr});
+    } catch (...) {
+      waiting_.pop_back();
+      throw;
+    }
     // NVRTC 13 takes one program at a time in a process; others may take more.
     const size_t most = std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 1, 4);
     if (idle_ < waiting_.size() && threads_.size() < most)
-      threads_.emplace_back([this] { work(); });
+      try {
+        threads_.emplace_back([this] { work(); });
+      } catch (...) {  // no more threads to be had: those that run compile it, or its first user
+        if (threads_.empty()) {
+          jobs_.erase(key);
+          waiting_.pop_back();
+        }
+      }
     wake_.notify_one();
   }
 
@@ -97,9 +109,14 @@ class Queue {
       // It stays in the table until it is done, whoever asks.
       Job& job = jobs_.at(key);
       lock.unlock();
-      auto result = std::make_unique<Compilation>();
-      if (!compile_text(job.text, job.arch, &result->image, &result->error, job.effort))
-        result->image.clear();
+      std::unique_ptr<Compilation> result;  // null: no memory; the kernel's first user compiles it
+      try {
+        result = std::make_unique<Compilation>();
+        if (!compile_text(job.text, job.arch, &result->image, &result->error, job.effort))
+          result->image.clear();
+      } catch (const std::bad_alloc&) {
+        result.reset();
+      }
       // Where exit() is called on a thread that nobody watches. What the compiler clears then was
       // made by now, and handlers run in reverse.
       static const int at_exit = std::atexit(end_compilations);

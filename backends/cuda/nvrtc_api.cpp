@@ -44,7 +44,12 @@ void load(State& s) {
 void prepare_nvrtc(int driver_version) {
   if (g_driver_version.exchange(driver_version) != 0) return;
   try {
-    std::thread([] { read_ahead(names()); }).detach();
+    std::thread([] {
+      try {
+        read_ahead(names());
+      } catch (const std::bad_alloc&) {  // the load will read it
+      }
+    }).detach();
   } catch (...) {
     // The load will read it.
   }

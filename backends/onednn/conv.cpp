@@ -34,21 +34,30 @@ struct KeyHash {
   }
 };
 
+// Note [Memory objects of oneDNN]
+// Every memory object is made together with its primitive and only gets another address at a call:
+// libdnnl 2 dereferences null where it has no memory for one.
+
+// Scratch memory of a primitive.
+struct Scratch {
+  size_t bytes = 0;
+  memory object;
+};
+
 // A tensor that goes in or out: plain memory, and oneDNN's where the layouts differ.
 struct Port {
-  memory::desc plain, wanted;
-  memory::desc own() const { return wanted; }
   bool same = true;
-  memory inside;  // kept between calls
+  memory plain;   // at the caller's address
+  memory inside;  // in the layout of the primitive; has memory of its own unless `same`
   dnnl::reorder reorder;
-  memory::desc scratch;
+  Scratch scratch;
 };
 
 struct Primitive {
   dnnl::primitive run;
-  memory::desc scratch;
+  Scratch scratch;
   Port input, weight, output;
-  memory::desc bias;
+  memory bias;
 };
 
 // Statics of this file are never destroyed: a worker may be inside a convolution while the process
@@ -84,12 +93,17 @@ dnnl::primitive_attr with_our_scratch() {
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return attr;
 }
-memory scratch(const memory::desc& desc) {
+Scratch make_scratch(const memory::desc& desc) {
+  return {desc.get_size(), memory(desc, engine(), nullptr)};
+}
+// Gives it memory for one call.
+const memory& with_memory(Scratch& s) {
   static auto& bytes = *new std::vector<char>;
   constexpr size_t kAlign = 4096;
-  if (bytes.size() < desc.get_size() + kAlign) bytes = std::vector<char>(desc.get_size() + kAlign);
+  if (bytes.size() < s.bytes + kAlign) bytes = std::vector<char>(s.bytes + kAlign);
   auto at = (reinterpret_cast<uintptr_t>(bytes.data()) + kAlign - 1) / kAlign * kAlign;
-  return memory(desc, engine(), reinterpret_cast<void*>(at));
+  s.object.set_data_handle(reinterpret_cast<void*>(at));
+  return s.object;
 }
 
 memory::dims dims_of(const Conv& c, int which) {
@@ -113,15 +127,14 @@ memory::dims list(const int64_t* v, int64_t less = 0) {
 
 Port port(const memory::desc& plain, const memory::desc& wanted, bool incoming) {
   Port p;
-  p.plain = plain;
-  p.wanted = wanted;
+  p.plain = memory(plain, engine(), nullptr);
   p.same = plain == wanted;
   if (!p.same) {
     p.inside = memory(wanted, engine());
     const memory::desc &from = incoming ? plain : wanted, &to = incoming ? wanted : plain;
     dnnl::reorder::primitive_desc pd(engine(), from, engine(), to, with_our_scratch());
     p.reorder = dnnl::reorder(pd);
-    p.scratch = pd.scratchpad_desc();
+    p.scratch = make_scratch(pd.scratchpad_desc());
   }
   return p;
 }
@@ -156,7 +169,8 @@ Primitive make(const Conv& c) {
       plain_w(dims_of(c, 1), f32, plain_tag(grouped)),
       plain_out(dims_of(c, 2), f32, plain_tag(false));
   Primitive p;
-  p.bias = memory::desc({c.o}, f32, memory::format_tag::a);
+  const memory::desc bias({c.o}, f32, memory::format_tag::a);
+  p.bias = memory(bias, engine(), nullptr);
   memory::dims stride = list(c.stride), dilation = list(c.dilation, 1), left = list(c.padding);
   memory::dims right;
   for (int d = 0; d < 3; ++d)
@@ -165,11 +179,11 @@ Primitive make(const Conv& c) {
   using Forward = dnnl::convolution_forward;
   constexpr auto prop = dnnl::prop_kind::forward_training;
   const Forward::primitive_desc hint =
-      c.has_bias ? describe<Forward>(prop, alg, in, w, p.bias, out, stride, dilation, left, right)
+      c.has_bias ? describe<Forward>(prop, alg, in, w, bias, out, stride, dilation, left, right)
                  : describe<Forward>(prop, alg, in, w, out, stride, dilation, left, right);
   if (c.kind == 0) {
     p.run = Forward(hint);
-    p.scratch = hint.scratchpad_desc();
+    p.scratch = make_scratch(hint.scratchpad_desc());
     p.input = port(plain_in, hint.src_desc(), true);
     p.weight = port(plain_w, hint.weights_desc(), true);
     p.output = port(plain_out, hint.dst_desc(), false);
@@ -177,7 +191,7 @@ Primitive make(const Conv& c) {
     using Data = dnnl::convolution_backward_data;
     const auto pd = describe_backward<Data>(hint, alg, in, w, out, stride, dilation, left, right);
     p.run = Data(pd);
-    p.scratch = pd.scratchpad_desc();
+    p.scratch = make_scratch(pd.scratchpad_desc());
     p.input = port(plain_in, pd.diff_src_desc(), false);
     p.weight = port(plain_w, pd.weights_desc(), true);
     p.output = port(plain_out, pd.diff_dst_desc(), true);
@@ -186,12 +200,19 @@ Primitive make(const Conv& c) {
     const auto pd =
         describe_backward<Weights>(hint, alg, in, w, out, stride, dilation, left, right);
     p.run = Weights(pd);
-    p.scratch = pd.scratchpad_desc();
+    p.scratch = make_scratch(pd.scratchpad_desc());
     p.input = port(plain_in, pd.src_desc(), true);
     p.weight = port(plain_w, pd.diff_weights_desc(), false);
     p.output = port(plain_out, pd.diff_dst_desc(), true);
   }
   return p;
+}
+
+// Throws std::bad_alloc where memory is about to run out: libdnnl does not survive that while it
+// makes a primitive.
+void check_headroom() {
+  constexpr size_t kHeadroom = size_t{4} << 20;
+  delete[] new char[kHeadroom];
 }
 
 // The primitives used last.
@@ -204,8 +225,11 @@ class Cache {
       all_.splice(all_.begin(), all_, it->second);
       return all_.front().second;
     }
-    all_.emplace_front(key, make(c));
-    places_[key] = all_.begin();
+    check_headroom();
+    std::list<std::pair<Key, Primitive>> made;
+    made.emplace_front(key, make(c));
+    places_[key] = made.begin();
+    all_.splice(all_.begin(), made);
     if (all_.size() > kMost) {
       places_.erase(all_.back().first);
       all_.pop_back();
@@ -219,28 +243,38 @@ class Cache {
   std::unordered_map<Key, std::list<std::pair<Key, Primitive>>::iterator, KeyHash> places_;
 };
 
+// Runs a primitive. Not by execute(), which allocates.
+template <size_t N>
+void execute(const dnnl::primitive& primitive, const dnnl_exec_arg_t (&args)[N], size_t count = N) {
+  dnnl::error::wrap_c_api(
+      dnnl_primitive_execute(primitive.get(), stream().get(), static_cast<int>(count), args),
+      "could not execute a primitive");
+}
+
 void move(Port& p, const memory& from, const memory& to) {
-  p.reorder.execute(
-      stream(),
-      {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, scratch(p.scratch)}});
+  execute(p.reorder, {{DNNL_ARG_FROM, from.get()},
+                      {DNNL_ARG_TO, to.get()},
+                      {DNNL_ARG_SCRATCHPAD, with_memory(p.scratch).get()}});
 }
-memory bring_in(Port& p, const float* data) {
-  memory plain(p.plain, engine(), const_cast<float*>(data));
-  if (p.same) return plain;
-  move(p, plain, p.inside);
-  return p.inside;
+dnnl_memory_t bring_in(Port& p, const float* data) {
+  p.plain.set_data_handle(const_cast<float*>(data));
+  if (p.same) return p.plain.get();
+  move(p, p.plain, p.inside);
+  return p.inside.get();
 }
-memory place_for(Port& p, float* data) {
-  return p.same ? memory(p.plain, engine(), data) : p.inside;
+dnnl_memory_t place_for(Port& p, float* data) {
+  if (!p.same) return p.inside.get();
+  p.plain.set_data_handle(data);
+  return p.plain.get();
 }
 void bring_out(Port& p, float* data) {
   if (p.same) return;
-  memory plain(p.plain, engine(), data);
-  move(p, p.inside, plain);
+  p.plain.set_data_handle(data);
+  move(p, p.inside, p.plain);
 }
 
-bool conv(const Conv* c, const float* input, const float* weight, const float* bias,
-          const float* output, float* result) {
+Outcome conv(const Conv* c, const float* input, const float* weight, const float* bias,
+             const float* output, float* result) {
   static std::mutex mutex;
   static Cache& cache = *new Cache;
   std::lock_guard lock(mutex);
@@ -252,37 +286,40 @@ bool conv(const Conv* c, const float* input, const float* weight, const float* b
     (void)once;
     if (g_set_threads) g_set_threads(g_forked ? 1 : c->threads);
     Primitive& p = cache.get(*c);
-    std::unordered_map<int, memory> args;
     if (c->kind == 0) {
-      args = {{DNNL_ARG_SRC, bring_in(p.input, input)},
-              {DNNL_ARG_WEIGHTS, bring_in(p.weight, weight)},
-              {DNNL_ARG_DST, place_for(p.output, result)}};
-      if (c->has_bias)
-        args.emplace(DNNL_ARG_BIAS, memory(p.bias, engine(), const_cast<float*>(bias)));
-      args.emplace(DNNL_ARG_SCRATCHPAD, scratch(p.scratch));
-      p.run.execute(stream(), args);
+      if (c->has_bias) p.bias.set_data_handle(const_cast<float*>(bias));
+      const auto in = bring_in(p.input, input), w = bring_in(p.weight, weight);
+      execute(p.run,
+              {{DNNL_ARG_SRC, in},
+               {DNNL_ARG_WEIGHTS, w},
+               {DNNL_ARG_DST, place_for(p.output, result)},
+               {DNNL_ARG_SCRATCHPAD, with_memory(p.scratch).get()},
+               {DNNL_ARG_BIAS, p.bias.get()}},
+              c->has_bias ? 5 : 4);
       bring_out(p.output, result);
     } else if (c->kind == 1) {
-      args = {{DNNL_ARG_DIFF_DST, bring_in(p.output, output)},
-              {DNNL_ARG_WEIGHTS, bring_in(p.weight, weight)},
-              {DNNL_ARG_DIFF_SRC, place_for(p.input, result)}};
-      args.emplace(DNNL_ARG_SCRATCHPAD, scratch(p.scratch));
-      p.run.execute(stream(), args);
+      const auto out = bring_in(p.output, output), w = bring_in(p.weight, weight);
+      execute(p.run, {{DNNL_ARG_DIFF_DST, out},
+                      {DNNL_ARG_WEIGHTS, w},
+                      {DNNL_ARG_DIFF_SRC, place_for(p.input, result)},
+                      {DNNL_ARG_SCRATCHPAD, with_memory(p.scratch).get()}});
       bring_out(p.input, result);
     } else {
-      args = {{DNNL_ARG_DIFF_DST, bring_in(p.output, output)},
-              {DNNL_ARG_SRC, bring_in(p.input, input)},
-              {DNNL_ARG_DIFF_WEIGHTS, place_for(p.weight, result)}};
-      args.emplace(DNNL_ARG_SCRATCHPAD, scratch(p.scratch));
-      p.run.execute(stream(), args);
+      const auto out = bring_in(p.output, output), in = bring_in(p.input, input);
+      execute(p.run, {{DNNL_ARG_DIFF_DST, out},
+                      {DNNL_ARG_SRC, in},
+                      {DNNL_ARG_DIFF_WEIGHTS, place_for(p.weight, result)},
+                      {DNNL_ARG_SCRATCHPAD, with_memory(p.scratch).get()}});
       bring_out(p.weight, result);
     }
     stream().wait();
-    return true;
-  } catch (const dnnl::error&) {
-    return false;
+    return Outcome::kDone;
+  } catch (const dnnl::error& e) {
+    return e.status == dnnl_out_of_memory ? Outcome::kNoMemory : Outcome::kUnsupported;
   } catch (const std::bad_alloc&) {
-    return false;
+    return Outcome::kNoMemory;
+  } catch (...) {
+    return Outcome::kUnsupported;
   }
 }
 

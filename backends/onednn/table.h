@@ -5,7 +5,7 @@
 
 namespace tessera::onednn {
 
-inline constexpr int kVersion = 2;
+inline constexpr int kVersion = 3;
 
 struct Conv {
   int kind;  // 0 forward, 1 gradient by the input, 2 by the weight
@@ -15,12 +15,14 @@ struct Conv {
   int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
 };
 
+// kUnsupported: oneDNN does not take it, and nothing was written.
+enum class Outcome : int { kDone, kUnsupported, kNoMemory };
+
 struct Table {
   int version;
   // Dense float32 tensors: input [n, c, ...], weight [o, c / groups, ...], output [n, o, ...].
-  // False where oneDNN does not take it; nothing is written then.
-  bool (*conv)(const Conv* c, const float* input, const float* weight, const float* bias,
-               const float* output, float* result);
+  Outcome (*conv)(const Conv* c, const float* input, const float* weight, const float* bias,
+                  const float* output, float* result);
   const char* (*release)();  // of oneDNN: "2.6.3"
 };
 

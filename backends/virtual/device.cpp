@@ -1,6 +1,7 @@
 #include "device.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace tessera::vgpu {
 
@@ -80,7 +81,8 @@ void Device::report(Status status) {
   std::lock_guard lock(failure_mutex_);
   if (failure_code_ != Code::kOk) return;
   failure_code_ = status.code;
-  failure_text_ = status.message ? status.message : "a kernel failed";
+  std::snprintf(failure_text_, sizeof failure_text_, "%s",
+                status.message ? status.message : "a kernel failed");
   if (status.code == Code::kDeviceFault) faulted_.store(true, std::memory_order_relaxed);
   failed_.store(true, std::memory_order_release);
 }

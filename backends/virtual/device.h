@@ -81,7 +81,7 @@ class Device {
   std::atomic<bool> faulted_{false};
   std::mutex failure_mutex_;
   Code failure_code_ = Code::kOk;
-  std::string failure_text_;
+  char failure_text_[512] = {};  // written by workers, which must not throw
 };
 
 }  // namespace tessera::vgpu

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,12 @@ void note_call(const char* name, uint64_t correlation, int64_t start) {
 
 }  // namespace
 
-void NotedCall::end() { note_call(name_, correlation_, start_); }
+void NotedCall::end() {
+  try {
+    note_call(name_, correlation_, start_);
+  } catch (const std::bad_alloc&) {  // the profile lacks it
+  }
+}
 
 uint64_t note_graph() {
   if (!profiling.load(std::memory_order_relaxed)) return 0;
@@ -84,8 +90,11 @@ Status run_noted(Task& task, Stream& stream, uint64_t correlation) {
   auto at = std::find(n.streams.begin(), n.streams.end(), &stream);
   constexpr int64_t kFirst = 7;  // the default stream's number in PyTorch's traces
   a.stream = kFirst + (at - n.streams.begin());
-  if (at == n.streams.end()) n.streams.push_back(&stream);
-  n.all.push_back({task.label, a});
+  try {
+    if (at == n.streams.end()) n.streams.push_back(&stream);
+    n.all.push_back({task.label, a});
+  } catch (const std::bad_alloc&) {  // the profile lacks it
+  }
   return status;
 }
 

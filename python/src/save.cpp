@@ -2,6 +2,7 @@
 #include "save.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "methods.h"
 #include "tessera/base/blocking.h"
@@ -25,12 +26,12 @@ void set_file_error() noexcept {
       PyRef module(PyImport_ImportModule("pickle"));
       if (module) type = PyRef(PyObject_GetAttrString(module.get(), "UnpicklingError"));
     }
-    std::string message = e.what();
-    if (e.kind_of_refusal() == files::Refused::What::kPickle)
-      message = "Weights only load failed. " + message;
-    // What the file holds may stand in the message, and need not be text.
-    PyRef text(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()),
+    // The message may quote the file, which need not be text. Made by Python: nothing may be thrown
+    // here.
+    PyRef text(PyUnicode_DecodeUTF8(e.what(), static_cast<Py_ssize_t>(std::strlen(e.what())),
                                     "backslashreplace"));
+    if (text && e.kind_of_refusal() == files::Refused::What::kPickle)
+      text = PyRef(PyUnicode_FromFormat("Weights only load failed. %U", text.get()));
     if (type && text) PyErr_SetObject(type.get(), text.get());
   } catch (...) {
     set_python_error();

@@ -19,9 +19,11 @@ namespace {
 std::atomic<uint64_t> g_sequence{0};
 
 // Note [Freeing a graph]
-// A chain of a million nodes must not free itself by recursion: the edges of a dying node are moved
-// to a list that the outermost destructor empties.
-thread_local std::vector<Ref<Node>>* t_dying = nullptr;
+// A chain of a million nodes must not free itself by recursion: nodes whose last edge is destroyed
+// are linked into a list that the outermost destructor empties. The links are members of the nodes,
+// since a destructor must not allocate.
+thread_local bool t_is_freeing = false;
+thread_local Node* t_dying = nullptr;
 
 std::string backward_name(const std::string& op) {
   std::string out;
@@ -55,18 +57,19 @@ Node::Node() : sequence(g_sequence.fetch_add(1, std::memory_order_relaxed)) {
 
 Node::~Node() {
   if (trace && trace->tracked) stop_tracking(this);
-  if (t_dying) {
-    for (Edge& e : next) t_dying->push_back(std::move(e.node));
-    return;
+  for (Edge& e : next) {
+    Node* node = e.node.release();
+    if (!node || !node->unref()) continue;
+    node->next_dying_ = t_dying;
+    t_dying = node;
   }
-  std::vector<Ref<Node>> dying;
-  t_dying = &dying;
-  for (Edge& e : next) dying.push_back(std::move(e.node));
-  while (!dying.empty()) {
-    Ref<Node> one = std::move(dying.back());
-    dying.pop_back();
+  if (t_is_freeing) return;
+  t_is_freeing = true;
+  while (Node* node = t_dying) {
+    t_dying = node->next_dying_;
+    delete node;
   }
-  t_dying = nullptr;
+  t_is_freeing = false;
 }
 
 SavedTensor::SavedTensor(const TensorBase& t, bool is_output) : is_output_(is_output) {

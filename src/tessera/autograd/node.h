@@ -39,6 +39,9 @@ class Node : public RefCounted {
   uint64_t sequence;             // order of creation: later ones run first
   std::shared_ptr<Hooks> hooks;  // a leaf's are shared with its Meta: nodes of leaves come and go
   std::unique_ptr<Trace> trace;
+
+ private:
+  Node* next_dying_ = nullptr;  // see Note [Freeing a graph]
 };
 
 // A tensor kept for backward, with the version it had.

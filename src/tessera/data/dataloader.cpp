@@ -33,6 +33,8 @@ class DataLoader::Pass {
   void start(const DataLoaderOptions& o, int64_t base_seed) {
     int64_t workers = std::min(o.num_workers, total_);
     ahead_ = workers * o.prefetch_factor;
+    done_.resize(static_cast<size_t>(ahead_));
+    threads_.reserve(static_cast<size_t>(workers));
     for (int64_t id = 0; id < workers; ++id) {
       WorkerInfo info{id, o.num_workers, static_cast<uint64_t>(base_seed + id)};
       threads_.emplace_back([this, info] {
@@ -61,9 +63,9 @@ class DataLoader::Pass {
     Done done;
     {
       std::unique_lock lock(mutex_);
-      arrived_.wait(lock, [&] { return done_.contains(taken_); });
-      done = std::move(done_[taken_]);
-      done_.erase(taken_++);
+      arrived_.wait(lock, [&] { return slot_of(taken_).arrived; });
+      done = std::exchange(slot_of(taken_), {});
+      ++taken_;
     }
     room_.notify_all();
     if (done.error) std::rethrow_exception(done.error);
@@ -77,7 +79,10 @@ class DataLoader::Pass {
   struct Done {
     Batch batch;
     std::exception_ptr error;
+    bool arrived = false;
   };
+  // At most `ahead_` batches are under way: a worker, which must not throw, finds its slot made.
+  Done& slot_of(int64_t number) { return done_[static_cast<size_t>(number % ahead_)]; }
 
   Batch fetch(int64_t number) const {
     Batch batch = collected(number);
@@ -107,8 +112,9 @@ class DataLoader::Pass {
       } catch (...) {
         done.error = std::current_exception();
       }
+      done.arrived = true;
       lock.lock();
-      done_[number] = std::move(done);
+      slot_of(number) = std::move(done);
       arrived_.notify_all();
     }
   }
@@ -121,7 +127,7 @@ class DataLoader::Pass {
   Tensor order_;
   std::mutex mutex_;
   std::condition_variable room_, arrived_;
-  std::map<int64_t, Done> done_;
+  std::vector<Done> done_;
   int64_t started_ = 0, taken_ = 0;
   bool stopped_ = false;
   std::vector<std::thread> threads_;

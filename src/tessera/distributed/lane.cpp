@@ -48,20 +48,24 @@ void Lane::loop() {
   for (;;) {
     changed_.wait(lock, [&] { return stop_ || !tasks_.empty(); });
     if (tasks_.empty()) return;
-    current_ = std::move(tasks_.front());
+    Task task = std::move(tasks_.front());
     tasks_.pop_front();
+    current_.request = task.request;
+    current_.work = task.work;
     began_ = Clock::now();
-    Task task = current_;
     Deadline began = began_;
     lock.unlock();
     std::exception_ptr error;
     try {
       task.body();
     } catch (...) {
-      error = task.explain(std::current_exception(), began);
+      error = std::current_exception();
+      try {
+        error = task.explain(error, began);
+      } catch (const std::bad_alloc&) {  // the error as it was thrown
+      }
     }
     lock.lock();
-    Task done = std::move(current_);
     current_ = {};
     lock.unlock();
     // Only now: whoever waits for it may leave the job at once, and this rank has finished it.
@@ -69,8 +73,7 @@ void Lane::loop() {
       task.work->fail(error);
     else
       task.work->finish();
-    done = {};  // tensors may end here: without the lock
-    task = {};
+    task = {};  // tensors may end here: without the lock
     lock.lock();
   }
 }

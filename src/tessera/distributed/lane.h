@@ -38,6 +38,7 @@ class Lane {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> tasks_;
+  // The running call: `body` and `explain` are empty, so that copies do not allocate.
   Task current_;
   Deadline began_;
   std::exception_ptr failed_;

@@ -78,7 +78,7 @@ Server::~Server() {
 
 void Server::serve() {
   std::vector<pollfd> polled;
-  while (!stop_) {
+  while (!stop_) try {
     Deadline next = Clock::now() + std::chrono::seconds(5);
     // Without free file descriptors a connection stays in the listener's queue, and poll() would
     // return at once.
@@ -95,12 +95,19 @@ void Server::serve() {
     const size_t count = polled.size() - 2;
     for (size_t i = 0; i < count; ++i) {
       Peer& p = *peers_[i];
-      if (polled[i + 2].revents & POLLOUT) flush(p);
-      if (polled[i + 2].revents & ~POLLOUT) read_from(p);
+      try {
+        if (polled[i + 2].revents & POLLOUT) flush(p);
+        if (polled[i + 2].revents & ~POLLOUT) read_from(p);
+      } catch (const std::bad_alloc&) {
+        p.socket.close();  // half of its message is lost: it gets an error
+      }
     }
     if (polled[1].revents) accept_one();
     expire();
     std::erase_if(peers_, [&](const std::unique_ptr<Peer>& p) { return !p->socket.open(); });
+  } catch (const std::bad_alloc&) {
+    // Nothing was read: the next turn finds the same to do.
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   // A farewell may wait in the buffers.
   for (auto& p : peers_) flush(*p);

@@ -1,4 +1,5 @@
 // From a backend's status to the error a caller sees.
+#include <new>
 #include <string_view>
 
 #include "tessera/base/error.h"
@@ -10,6 +11,8 @@ void check(Status status, const char* what) {
   if (status.ok()) [[likely]]
     return;
   const char* text = status.message && *status.message ? status.message : "no message";
+  // A backend whose own bookkeeping found no memory hands the exception's text on.
+  if (std::string_view(text) == std::bad_alloc().what()) throw std::bad_alloc();
   switch (status.code) {
     case Code::kOutOfMemory:
       // The allocator's own report is complete.

@@ -32,7 +32,11 @@ Stream::~Stream() = default;
 
 PendingOp* Stream::take_slot() {
   if (free_.empty()) {
-    slots_.push_back(std::make_unique<PendingOp>());
+    auto made = std::make_unique<PendingOp>();
+    const size_t most = slots_.size() + 1;
+    if (free_.capacity() < most) free_.reserve(2 * most);
+    if (ops_.capacity() < most) ops_.reserve(2 * most);
+    slots_.push_back(std::move(made));
     return slots_.back().get();
   }
   PendingOp* op = free_.back();
@@ -44,16 +48,18 @@ bool Stream::running_here() const { return running_.load() == std::this_thread::
 
 void Stream::add_operand(PendingOperand& o, const TensorBase& t, const Dims& shape, bool is_write) {
   Storage* s = t.impl()->storage.get();
-  s->ref();
-  ++s->pending_refs;
-  s->pending.store(this, std::memory_order_release);
-  o.storage = s;
+  o.storage = nullptr;
   o.offset = t.storage_offset();
   o.dtype = t.dtype();
   o.producer = nullptr;
   o.value = -1;
   o.dense = t.is_contiguous() && t.sizes() == shape;
   if (!o.dense) o.strides = broadcast_strides(t.sizes(), t.strides(), shape);
+  // Nothing below throws: see undo().
+  s->ref();
+  ++s->pending_refs;
+  s->pending.store(this, std::memory_order_release);
+  o.storage = s;
   if (is_write) {
     ++s->pending_writes;
   } else if (auto* w = static_cast<PendingOp*>(s->writer)) {
@@ -122,7 +128,31 @@ PendingOp& Stream::begin(const Op* op, SourceRef source) {
   p.source = std::move(source);
   p.call = profile::current_call();
   p.kernel.reset();
+  p.out.storage = nullptr;
+  for (PendingOperand& o : p.sources) o.storage = nullptr;
   return p;
+}
+
+// Releases the operands of an operator that could not be recorded because memory ran out.
+void Stream::undo(PendingOp* op) noexcept {
+  auto drop = [this](PendingOperand& o, bool is_write) {
+    if (o.storage) drop_operand(o, is_write);
+    o.storage = nullptr;
+  };
+  if (op->kernel) {
+    for (PendingKernel::Place& o : op->kernel->outputs) {
+      if (o.storage && o.storage->writer == op) o.storage->writer = nullptr;
+      drop(o, true);
+    }
+    for (PendingKernel::Place& o : op->kernel->inputs) drop(o, false);
+  } else {
+    drop(op->out, true);
+    for (PendingOperand& o : op->sources) drop(o, false);
+  }
+  op->id = -1;
+  op->source = {};
+  op->kernel.reset();
+  free_.push_back(op);
 }
 
 namespace {
@@ -155,6 +185,7 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   }
   auto lock = admit(current);
   PendingOp& op = begin(p.op, std::move(source));
+  Undo undo{*this, &op};
   op.body = p.body;
   op.cls = cls;
   op.common = p.common;
@@ -175,6 +206,7 @@ void Stream::record(const Pointwise& p, const TensorBase& out) {
   add_operand(op.out, out, op.shape, true);
   target.writer = &op;
   ops_.push_back(&op);
+  undo.op = nullptr;
   ++stats_.recorded;
 }
 
@@ -187,6 +219,7 @@ void Stream::record(KernelCall call) {
     if (device_.is_cuda() && is_fresh(t.storage())) charge(t.storage());
   auto lock = admit(current);
   PendingOp& op = begin(nullptr, std::move(source));
+  Undo undo{*this, &op};
   op.kernel = std::make_unique<PendingKernel>();
   PendingKernel& k = *op.kernel;
   k.name = call.name;
@@ -206,6 +239,7 @@ void Stream::record(KernelCall call) {
     call.outputs[i].storage().writer = &op;
   }
   ops_.push_back(&op);
+  undo.op = nullptr;
   ++stats_.recorded;
 }
 

@@ -162,6 +162,15 @@ class Stream {
   std::unique_lock<Mutex> admit(StreamHandle current);
   PendingOp& begin(const Op* op, SourceRef source);
   void charge(Storage& target);
+  // Undoes begin() and add_operand() where an exception leaves record().
+  struct Undo {
+    Stream& stream;
+    PendingOp* op;
+    ~Undo() {
+      if (op) stream.undo(op);
+    }
+  };
+  void undo(PendingOp* op) noexcept;
   void add_operand(PendingOperand& o, const TensorBase& t, const Dims& shape, bool is_write);
   void drop_operand(const PendingOperand& o, bool is_write);
   void drop_dead();
@@ -173,7 +182,9 @@ class Stream {
   const Device device_;
   Mutex mutex_;
   std::vector<PendingOp*> ops_;   // in program order
-  std::vector<PendingOp*> free_;  // slots keep their buffers from use to use
+  // Slots keep their buffers from use to use. There is room for all of them, here and in ops_, so
+  // that finish(), which destructors call, does not allocate.
+  std::vector<PendingOp*> free_;
   std::vector<std::unique_ptr<PendingOp>> slots_;
   int32_t next_id_ = 0;
   uint32_t run_number_ = 0;

@@ -48,8 +48,8 @@ struct Block {
   // Free and small: links of its bin. `free_next` also links spare Block objects.
   Block* free_prev = nullptr;
   Block* free_next = nullptr;
-  // Free and large: its place in the order; otherwise the node to go back with, so that neither
-  // taking a block nor returning it allocates.
+  // Free and large: its place in the order; otherwise the node to go back with, made together with
+  // the block, so that neither taking a block nor returning it allocates.
   SizeOrder::iterator place;
   SizeOrder::node_type node;
   std::vector<StreamHandle> streams;  // others that use it
@@ -106,12 +106,8 @@ class SmallFree {
 class LargeFree {
  public:
   void insert(Block* b) {
-    if (b->node.empty()) {
-      b->place = order_.insert(b).first;
-    } else {
-      b->node.value() = b;
-      b->place = order_.insert(std::move(b->node)).position;
-    }
+    b->node.value() = b;
+    b->place = order_.insert(std::move(b->node)).position;
   }
   void remove(Block* b) { b->node = order_.extract(b->place); }
   Block* best_fit(size_t size) const {

@@ -57,8 +57,18 @@ StreamPool& DeviceAllocator::pool_of(StreamHandle stream) {
   return *slot;
 }
 
+void DeviceAllocator::prepare_spare() {
+  if (spare_) return;
+  SizeOrder order;
+  Block* b = nullptr;
+  order.insert(b);
+  b = &storage_.emplace_back();
+  b->node = order.extract(order.begin());
+  spare_ = b;
+}
+
 Block* DeviceAllocator::new_block() {
-  if (!spare_) return &storage_.emplace_back();
+  prepare_spare();
   Block* b = spare_;
   spare_ = b->free_next;
   b->free_next = nullptr;
@@ -105,6 +115,7 @@ Block* DeviceAllocator::take(StreamPool& pool, size_t size, Owner owner) {
   const bool small = size <= kSmallLimit;
   Block* b = small ? pool.small.best_fit(size) : pool.large.best_fit(size);
   if (!b) return nullptr;
+  prepare_spare();  // for the rest: from here on nothing throws
   if (!small && !b->arena && config_.max_split != SIZE_MAX) [[unlikely]] {
     // Blocks beyond the limit are kept whole, for requests of about their size.
     if (size < config_.max_split && b->size >= config_.max_split) return nullptr;
@@ -170,6 +181,7 @@ Block* DeviceAllocator::allocate(size_t bytes, StreamHandle stream, const void* 
   // Scratch memory is taken inside a kernel's call, which may hold locks of the backend.
   if (holder && owner == Owner::kProgram) make_room(bytes);
   std::unique_lock lock(mutex_);
+  const uint32_t stack = calls.empty() ? 0 : history_.keep(std::move(calls));
   if (bytes > kAbsurd) [[unlikely]]
     raise_oom(lock, bytes);
   if (fail_in_ >= 0) [[unlikely]] {
@@ -196,7 +208,6 @@ Block* DeviceAllocator::allocate(size_t bytes, StreamHandle stream, const void* 
       b = allocate_slow(lock, pool, bytes, size, owner);
   }
   if (owner == Owner::kDeferredWork) hide(bytes);
-  const uint32_t stack = calls.empty() ? 0 : history_.keep(std::move(calls));
   return handed_out(b, bytes, holder, std::move(source), stack);
 }
 
@@ -257,7 +268,8 @@ void DeviceAllocator::deallocate(Block* b) noexcept {
     history_.add(Action::kFreeRequested, b->ptr, b->requested, b->pool->stream, b->stack);
   if (!b->streams.empty() && !captures_.empty()) [[unlikely]] {
     b->waiting = 1;  // an event recorded now would be part of the capture
-    deferred_.push_back(b);
+    b->free_next = deferred_;
+    deferred_ = b;
     return;
   }
   if (!b->streams.empty() && await_streams(b)) return;

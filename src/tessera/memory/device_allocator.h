@@ -205,6 +205,9 @@ class DeviceAllocator {
   void release_free_segments();
   void count_split(const Block* b, int sign);
   Block* new_block();
+  // Makes sure that the next new_block() does not throw.
+  void prepare_spare();
+  void keep_event(EventHandle e) noexcept;
   void recycle(Block* b);
   int64_t allowed() const { return limit_.load(std::memory_order_relaxed); }
   [[noreturn]] void raise_oom(std::unique_lock<Mutex>& lock, size_t bytes);
@@ -239,7 +242,7 @@ class DeviceAllocator {
   std::deque<PrivatePool> private_pools_;
   std::deque<StreamPool> private_streams_;  // theirs, and of those that are gone
   std::vector<Capture> captures_;           // under way
-  std::vector<Block*> deferred_;            // freed meanwhile, and used by other streams
+  Block* deferred_ = nullptr;  // freed during a capture, used by other streams; by free_next
   std::unordered_map<StreamHandle, std::deque<Event>> waiting_;  // in order of recording
   size_t num_waiting_ = 0;
   std::vector<EventHandle> idle_events_;

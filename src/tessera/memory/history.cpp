@@ -1,6 +1,7 @@
 #include "tessera/memory/history.h"
 
 #include <chrono>
+#include <new>
 
 namespace tessera::memory {
 
@@ -54,8 +55,11 @@ void History::add(Action action, const void* address, size_t size, StreamHandle 
   using namespace std::chrono;
   const int64_t now = duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
   if (max_entries_ && entries_.size() >= max_entries_) entries_.pop_front();
-  entries_.push_back({action, stack, reinterpret_cast<uintptr_t>(address),
-                      static_cast<int64_t>(size), stream, now});
+  try {
+    entries_.push_back({action, stack, reinterpret_cast<uintptr_t>(address),
+                        static_cast<int64_t>(size), stream, now});
+  } catch (const std::bad_alloc&) {  // the entry is lost: memory is given back by destructors
+  }
 }
 
 }  // namespace tessera::memory

@@ -1,5 +1,6 @@
 // Memory of captured graphs.
 #include <algorithm>
+#include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/memory/device_allocator.h"
@@ -85,11 +86,11 @@ void DeviceAllocator::end_capture(uint64_t capture) {
   std::lock_guard lock(mutex_);
   std::erase_if(captures_, [&](const Capture& c) { return c.id == capture; });
   if (!captures_.empty()) return;
-  for (Block* b : deferred_) {
+  while (Block* b = deferred_) {
+    deferred_ = std::exchange(b->free_next, nullptr);
     b->waiting = 0;
     if (!await_streams(b)) give_back(b);
   }
-  deferred_.clear();
 }
 
 }  // namespace tessera::memory

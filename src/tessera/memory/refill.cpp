@@ -1,6 +1,7 @@
 // The slow paths of the allocator: more memory, events of other streams, giving memory back.
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <thread>
 
 #include "tessera/base/error.h"
@@ -126,7 +127,7 @@ EventHandle DeviceAllocator::idle_event() {
     e = idle_events_.back();
     idle_events_.pop_back();
   } else if (!backend_->event_create(device_, false, &e).ok()) {
-    return nullptr;  // the device is lost: nothing on it will touch memory any more
+    return nullptr;
   }
   return e;
 }
@@ -134,21 +135,36 @@ EventHandle DeviceAllocator::idle_event() {
 bool DeviceAllocator::await_streams(Block* b) {
   for (StreamHandle s : b->streams) {
     EventHandle e = idle_event();
-    if (!e) continue;
-    if (!backend_->event_record(device_, e, s).ok()) {
-      idle_events_.push_back(e);
+    if (!e || !backend_->event_record(device_, e, s).ok()) {
+      // The device is lost, or the host has no memory for an event. The stream is synchronized.
+      if (e) keep_event(e);
+      backend_->stream_synchronize(device_, s);
+      continue;
+    }
+    try {
+      waiting_[s].push_back({e, b});
+    } catch (const std::bad_alloc&) {
+      backend_->event_synchronize(device_, e);
+      keep_event(e);
       continue;
     }
     ++b->waiting;
     ++num_waiting_;
-    waiting_[s].push_back({e, b});
   }
   b->streams.clear();
   return b->waiting != 0;
 }
 
+void DeviceAllocator::keep_event(EventHandle e) noexcept {
+  try {
+    idle_events_.push_back(e);
+  } catch (const std::bad_alloc&) {
+    backend_->event_destroy(device_, e);
+  }
+}
+
 void DeviceAllocator::finish_event(Event event) {
-  idle_events_.push_back(event.handle);
+  keep_event(event.handle);
   --num_waiting_;
   if (--event.block->waiting == 0) give_back(event.block);
 }

@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <new>
+
 #include "tessera/profile/record.h"
 
 namespace tessera::profile {
@@ -24,7 +26,8 @@ Buffer::~Buffer() {
 Event* Buffer::begin_event() {
   if (last_->count.load(std::memory_order_relaxed) == kEvents) {
     if (!take_room_for(kEvents)) return nullptr;
-    auto* fresh = new Block;
+    auto* fresh = new (std::nothrow) Block;
+    if (!fresh) return nullptr;
     last_->next.store(fresh, std::memory_order_release);
     last_ = fresh;
   }

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <mutex>
+#include <new>
 
 #include "tessera/base/fork.h"
 
@@ -140,22 +142,24 @@ Scope::Scope(Kind kind, const char* name)
   ThisThread& t = t_this;
   if (t.ended) [[unlikely]]
     return;
-  buffer_ = buffer_of(t);
+  Buffer* const buffer = buffer_of(t);
   generation_ = t.generation;
-  outer_ = t.scope;
-  t.scope = this;
-  id_ = buffer_->next_id();
+  id_ = buffer->next_id();
   const uint32_t w = what();
   if (w & kStacks) {
-    std::vector<SourceRef>& calls = buffer_->new_sources();
+    std::vector<SourceRef>& calls = buffer->new_sources();
     SourceRef::capture_stack(&calls);
     stack_ = calls.data();
     stack_size_ = static_cast<uint32_t>(calls.size());
   }
   if ((w & kMarks) && mark_hooks.push) {
-    marked_ = true;
     mark_hooks.push(name);
+    marked_ = true;
   }
+  // Last: the destructor of an object whose constructor throws does not run.
+  buffer_ = buffer;
+  outer_ = t.scope;
+  t.scope = this;
   start_ = ticks();
 }
 
@@ -186,12 +190,17 @@ void Scope::end() {
 void note_memory(int device, const void* address, int64_t bytes, int64_t allocated) {
   if (t_this.ended) [[unlikely]]
     return;
-  Buffer& b = own_buffer();
-  Event* e = b.begin_event();
+  Buffer* buffer = nullptr;
+  try {
+    buffer = &own_buffer();
+  } catch (const std::bad_alloc&) {  // destructors give memory back
+  }
+  Event* e = buffer ? buffer->begin_event() : nullptr;
   if (!e) {
     g_dropped.fetch_add(1, std::memory_order_relaxed);
     return;
   }
+  Buffer& b = *buffer;
   const int64_t now = ticks();
   *e = {Kind::kMemory,
         static_cast<int16_t>(device),

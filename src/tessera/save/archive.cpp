@@ -110,7 +110,10 @@ std::vector<TensorBase> Archive::storages(const std::vector<StorageInfo>& all) c
     }
   };
   std::vector<std::thread> others;
-  for (size_t i = 1; i < std::min(most, to_read.size()); ++i) others.emplace_back(work);
+  try {
+    for (size_t i = 1; i < std::min(most, to_read.size()); ++i) others.emplace_back(work);
+  } catch (...) {  // as many threads as can be had
+  }
   work();
   for (std::thread& t : others) t.join();
   if (problem) std::rethrow_exception(problem);
