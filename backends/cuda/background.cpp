@@ -45,8 +45,7 @@ class Queue {
     }
     // NVRTC 13 takes one program at a time in a process; others may take more.
     const size_t most = std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 1, 4);
-    if (idle_ < waiting_.size() && threads_.size() < most)
-      try {
+    if (idle_ < waiting_.size() && threads_.size() < most) try {
         threads_.emplace_back([this] { work(); });
       } catch (...) {  // no more threads to be had: those that run compile it, or its first user
         if (threads_.empty()) {

@@ -83,7 +83,6 @@ void read_ahead(const std::vector<const char*>& names) {
 
 }  // namespace tessera::cuda
 
-extern "C" __attribute__((visibility("default"))) void tessera_backend_take_renew(
-    void (*renew)()) {
+extern "C" __attribute__((visibility("default"))) void tessera_backend_take_renew(void (*renew)()) {
   tessera::cuda::g_renew.store(renew);
 }

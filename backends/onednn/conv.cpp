@@ -212,7 +212,7 @@ Primitive make(const Conv& c) {
 // makes a primitive.
 void check_headroom() {
   constexpr size_t kHeadroom = size_t{4} << 20;
-  delete[] new char[kHeadroom];
+  ::operator delete(::operator new(kHeadroom));  // not a new-expression, which may be elided
 }
 
 // The primitives used last.

@@ -19,8 +19,9 @@ Capture::Capture(Stream& origin) : id_(++g_captures), origin_(origin) {}
 
 void Capture::add(const Stream& stream, Task* task) {
   std::lock_guard lock(mutex_);
-  graph_->tasks.push_back(task);
-  last_[&stream] = graph_->tasks.size();
+  size_t& last = last_[&stream];
+  graph_->tasks.push_back(task);  // where an exception is thrown the task stays the caller's
+  last = graph_->tasks.size();
 }
 
 Capture::Reach Capture::reach(const Stream& stream) {

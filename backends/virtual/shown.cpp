@@ -63,9 +63,8 @@ Shown* make() {
   const std::string place = folder();
   my_pid = getpid();
   std::snprintf(my_file, sizeof my_file, "%s/%d", place.c_str(), my_pid);
-  int file = place.empty()
-                 ? -1
-                 : open(my_file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  int file =
+      place.empty() ? -1 : open(my_file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   void* page = MAP_FAILED;
   if (file >= 0 && ftruncate(file, sizeof(Shown)) == 0)
     page = mmap(nullptr, sizeof(Shown), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

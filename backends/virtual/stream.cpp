@@ -90,7 +90,12 @@ uint64_t Stream::submit(Task* task) {
   {
     std::lock_guard lock(mutex_);
     if (capture_) [[unlikely]] {
-      capture_->add(*this, task);
+      try {
+        capture_->add(*this, task);
+      } catch (...) {
+        task->destroy(task);
+        throw;
+      }
       return submitted_.load();
     }
     if (stopping.load()) [[unlikely]]

@@ -50,7 +50,7 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
     if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !t.is_contiguous())
       return refuse("the tensor is not contiguous");
     void* address = fuse::expose(t);
-    auto* kept = new Exported{t, {}};
+    auto kept = std::make_unique<Exported>(Exported{t, {}});
     auto item = static_cast<Py_ssize_t>(itemsize(t.dtype()));
     for (int64_t n : t.sizes()) kept->geometry.push_back(static_cast<Py_ssize_t>(n));
     for (int64_t n : t.strides()) kept->geometry.push_back(static_cast<Py_ssize_t>(n) * item);
@@ -64,7 +64,7 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
     view->shape = shaped ? kept->geometry.data() : nullptr;
     view->strides = stepped ? kept->geometry.data() + t.dim() : nullptr;
     view->suboffsets = nullptr;
-    view->internal = kept;
+    view->internal = kept.release();
     view->obj = Py_NewRef(o);
     return 0;
   } catch (...) {

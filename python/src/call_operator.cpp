@@ -2,6 +2,7 @@
 #include "callable.h"
 
 #include <map>
+#include <memory>
 
 #include "default_device.h"
 #include "numbers.h"
@@ -13,13 +14,15 @@ PyTypeObject* named_tuple_of(const Op& op) {
   static auto& made = *new std::map<const Op*, PyTypeObject*>;
   PyTypeObject*& type = made[&op];
   if (type) return type;
-  auto* fields = new std::vector<PyStructSequence_Field>;
+  auto fields = std::make_unique<std::vector<PyStructSequence_Field>>();
   for (const std::string& name : op.result_names) fields->push_back({name.c_str(), nullptr});
   fields->push_back({nullptr, nullptr});
-  auto* name = new std::string("torch.return_types." + op.name);
+  auto name = std::make_unique<std::string>("torch.return_types." + op.name);
   PyStructSequence_Desc desc = {name->c_str(), nullptr, fields->data(), op.num_outputs};
   type = PyStructSequence_NewType(&desc);
   if (!type) throw PythonError{};
+  (void)fields.release();  // the type refers to both
+  (void)name.release();
   return type;
 }
 

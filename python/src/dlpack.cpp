@@ -1,6 +1,7 @@
 // Tensors over other libraries' memory and the other way round, by DLPack's capsules.
 #include "dlpack.h"
 
+#include <memory>
 #include <vector>
 
 #include "methods.h"
@@ -89,7 +90,7 @@ void drop_versioned(PyObject* capsule) { drop_capsule<ManagedVersioned>(capsule,
 template <class M>
 M* exported(const TensorBase& t) {
   void* address = fuse::expose(t);
-  auto* out = new Exported<M>;
+  auto out = std::make_unique<Exported<M>>();
   out->tensor = t;
   for (int64_t n : t.sizes()) out->geometry.push_back(n);
   // Steps along dimensions of one element say nothing; some readers take 1 as a sign of no gaps.
@@ -98,9 +99,17 @@ M* exported(const TensorBase& t) {
   int64_t* sizes = out->geometry.data();
   out->managed.tensor = {address, device_of(t.device()), t.dim(),    type_of(t.dtype()),
                          sizes,   sizes + t.dim(),       uint64_t{0}};
-  out->managed.context = out;
+  out->managed.context = out.get();
   out->managed.deleter = delete_exported<M>;
-  return &out->managed;
+  return &out.release()->managed;
+}
+
+// Null with Python's error set where there is no memory for the capsule.
+template <class M>
+PyObject* capsule_of(M* managed, const char* name, PyCapsule_Destructor drop) {
+  PyObject* capsule = PyCapsule_New(managed, name, drop);
+  if (!capsule) managed->deleter(managed);
+  return capsule;
 }
 
 PyObject* to_dlpack(PyObject*, PyObject* args) {
@@ -109,11 +118,11 @@ PyObject* to_dlpack(PyObject*, PyObject* args) {
     int versioned, copied;
     if (!PyArg_ParseTuple(args, "Opp:_to_dlpack", &o, &versioned, &copied)) throw PythonError{};
     const TensorBase& t = unwrap_checked(o, "_to_dlpack(): argument");
-    if (!versioned) return checked(PyCapsule_New(exported<Managed>(t), kName, drop_plain));
+    if (!versioned) return checked(capsule_of(exported<Managed>(t), kName, drop_plain));
     auto* managed = exported<ManagedVersioned>(t);
     managed->version = {1, 1};
     managed->flags = copied ? dlpack::kCopied : 0;
-    return checked(PyCapsule_New(managed, kVersionedName, drop_versioned));
+    return checked(capsule_of(managed, kVersionedName, drop_versioned));
   });
 }
 

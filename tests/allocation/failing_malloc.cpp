@@ -202,8 +202,8 @@ void free(void* p) {
 // a terminate().
 int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(),
                       void (*fini)(), void (*rtld_fini)(), void* stack_end) {
-  using Start = int (*)(int (*)(int, char**, char**), int, char**, void (*)(), void (*)(),
-                        void (*)(), void*);
+  using Start =
+      int (*)(int (*)(int, char**, char**), int, char**, void (*)(), void (*)(), void (*)(), void*);
   g_main = main;
   auto start = reinterpret_cast<Start>(dlsym(RTLD_NEXT, "__libc_start_main"));
   return start(guarded_main, argc, argv, init, fini, rtld_fini, stack_end);

@@ -2,7 +2,8 @@
 // LD_PRELOAD puts into one.
 //
 // By the environment it tests whole programs (LD_PRELOAD=libfailing_malloc.so):
-//   FAILING_MALLOC_SWEEP=FIRST:LAST:STEP  at every STEP-th allocation from FIRST to LAST the process
+//   FAILING_MALLOC_SWEEP=FIRST:LAST:STEP  at every STEP-th allocation from FIRST to LAST the
+//   process
 //     forks; in the child that allocation fails, and the program goes on to its end. An exception
 //     that leaves main() is exit status 77. The parent prints one line for each child that did not
 //     end by itself (a signal, or more than FAILING_MALLOC_SECONDS), and exits with 78 then.

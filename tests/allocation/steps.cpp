@@ -85,8 +85,12 @@ struct Mlp : Training {
 
 struct Cnn : Training {
   Device device = best_device();
-  nn::Sequential model{nn::Conv2d(3, 8, 3, {.padding = 1}), nn::BatchNorm2d(8), nn::ReLU(),
-                       nn::MaxPool2d(2), nn::Flatten(), nn::Linear(8 * 8 * 8, 10)};
+  nn::Sequential model{nn::Conv2d(3, 8, 3, {.padding = 1}),
+                       nn::BatchNorm2d(8),
+                       nn::ReLU(),
+                       nn::MaxPool2d(2),
+                       nn::Flatten(),
+                       nn::Linear(8 * 8 * 8, 10)};
   Tensor x = randn({4, 3, 16, 16}).to(device), y = randint(0, 10, {4}).to(device);
   nn::CrossEntropyLoss criterion;
   Cnn() {
@@ -216,9 +220,15 @@ std::unique_ptr<Step> make() {
   return std::make_unique<S>();
 }
 const std::map<std::string, std::unique_ptr<Step> (*)()> kSteps = {
-    {"training", make<Mlp>},          {"convolution", make<Cnn>}, {"transformer", make<Transformer>},
-    {"recurrent", make<Recurrent>},   {"operators", make<Operators>}, {"deferred", make<Deferred>},
-    {"files", make<Files>},           {"loader", make<Loader>},   {"errors", make<Errors>},
+    {"training", make<Mlp>},
+    {"convolution", make<Cnn>},
+    {"transformer", make<Transformer>},
+    {"recurrent", make<Recurrent>},
+    {"operators", make<Operators>},
+    {"deferred", make<Deferred>},
+    {"files", make<Files>},
+    {"loader", make<Loader>},
+    {"errors", make<Errors>},
 };
 
 struct Options {

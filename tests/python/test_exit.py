@@ -69,7 +69,7 @@ ENDINGS = {
     ),
     # Registered late, so that it is the first handler; the interpreter is still whole.
     "atexit": (
-        "def end():\n    queue(2)\n    print('right' if (ones + ones).sum().item() == 2000 else 'wrong')\n"
+        "def end():\n    queue(2)\n    if (ones + ones).sum().item() != 2000: print('wrong')\n"
         "atexit.register(end)",
         0,
     ),

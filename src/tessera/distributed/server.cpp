@@ -79,36 +79,37 @@ Server::~Server() {
 void Server::serve() {
   std::vector<pollfd> polled;
   while (!stop_) try {
-    Deadline next = Clock::now() + std::chrono::seconds(5);
-    // Without free file descriptors a connection stays in the listener's queue, and poll() would
-    // return at once.
-    const bool accepts = Clock::now() >= accepts_from_;
-    if (!accepts) next = accepts_from_;
-    polled.assign({{wake_[0], POLLIN, 0}, {accepts ? listener_.fd() : -1, POLLIN, 0}});
-    for (auto& p : peers_) {
-      auto events = static_cast<short>(POLLIN | (p->out.empty() ? 0 : POLLOUT));
-      polled.push_back({p->socket.fd(), events, 0});
-      if (!p->awaits.empty()) next = std::min(next, p->deadline);
-    }
-    if (::poll(polled.data(), polled.size(), milliseconds_left(next)) < 0 && errno != EINTR) return;
-    // Peers that join below have no place in `polled` yet.
-    const size_t count = polled.size() - 2;
-    for (size_t i = 0; i < count; ++i) {
-      Peer& p = *peers_[i];
-      try {
-        if (polled[i + 2].revents & POLLOUT) flush(p);
-        if (polled[i + 2].revents & ~POLLOUT) read_from(p);
-      } catch (const std::bad_alloc&) {
-        p.socket.close();  // half of its message is lost: it gets an error
+      Deadline next = Clock::now() + std::chrono::seconds(5);
+      // Without free file descriptors a connection stays in the listener's queue, and poll() would
+      // return at once.
+      const bool accepts = Clock::now() >= accepts_from_;
+      if (!accepts) next = accepts_from_;
+      polled.assign({{wake_[0], POLLIN, 0}, {accepts ? listener_.fd() : -1, POLLIN, 0}});
+      for (auto& p : peers_) {
+        auto events = static_cast<short>(POLLIN | (p->out.empty() ? 0 : POLLOUT));
+        polled.push_back({p->socket.fd(), events, 0});
+        if (!p->awaits.empty()) next = std::min(next, p->deadline);
       }
+      if (::poll(polled.data(), polled.size(), milliseconds_left(next)) < 0 && errno != EINTR)
+        return;
+      // Peers that join below have no place in `polled` yet.
+      const size_t count = polled.size() - 2;
+      for (size_t i = 0; i < count; ++i) {
+        Peer& p = *peers_[i];
+        try {
+          if (polled[i + 2].revents & POLLOUT) flush(p);
+          if (polled[i + 2].revents & ~POLLOUT) read_from(p);
+        } catch (const std::bad_alloc&) {
+          p.socket.close();  // half of its message is lost: it gets an error
+        }
+      }
+      if (polled[1].revents) accept_one();
+      expire();
+      std::erase_if(peers_, [&](const std::unique_ptr<Peer>& p) { return !p->socket.open(); });
+    } catch (const std::bad_alloc&) {
+      // Nothing was read: the next turn finds the same to do.
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    if (polled[1].revents) accept_one();
-    expire();
-    std::erase_if(peers_, [&](const std::unique_ptr<Peer>& p) { return !p->socket.open(); });
-  } catch (const std::bad_alloc&) {
-    // Nothing was read: the next turn finds the same to do.
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
   // A farewell may wait in the buffers.
   for (auto& p : peers_) flush(*p);
 }

@@ -3,8 +3,8 @@
 // Note [The end of the process]
 // Exit handlers run in reverse order of registration, and the destructors of a library's static
 // objects are exit handlers too. A handler registered before libdnnl was opened runs after libdnnl
-// was torn down, when a kernel may still be inside it. So end_everything() is called by the first of
-// these that comes:
+// was torn down, when a kernel may still be inside it. So end_everything() is called by the first
+// of these that comes:
 //  - Python's finalization (Py_AtExit), before exit();
 //  - a handler that a thread-local object of the main thread registers in its destructor. exit()
 //    destroys thread-local objects before it runs handlers, so that handler is the newest and the
@@ -21,8 +21,8 @@ namespace tessera {
 void promise_end();
 // Runs all registered functions once, at_end() functions first. Later calls do nothing.
 void end_everything();
-// Returns true once end_everything() has begun. From then on other threads may stay blocked inside a
-// backend with locks held, so destructors take none: they leave memory to the system.
+// Returns true once end_everything() has begun. From then on other threads may stay blocked inside
+// a backend with locks held, so destructors take none: they leave memory to the system.
 bool is_ending();
 // Registers a function that ends threads. Returns false where the end is not promised or has begun;
 // then the function is not called.

@@ -181,7 +181,7 @@ class Stream {
 
   const Device device_;
   Mutex mutex_;
-  std::vector<PendingOp*> ops_;   // in program order
+  std::vector<PendingOp*> ops_;  // in program order
   // Slots keep their buffers from use to use. There is room for all of them, here and in ops_, so
   // that finish(), which destructors call, does not allocate.
   std::vector<PendingOp*> free_;

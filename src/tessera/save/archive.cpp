@@ -64,9 +64,13 @@ TensorBase Archive::memory_for(const std::string& key, int64_t type, int64_t num
            cat("the entry has ", entry->size, " bytes, and data.pkl says ", numel, " elements of ",
                width));
   auto n = static_cast<int64_t>(bytes);
-  if (mmap_ && !swap_ && n && entry->offset % width == 0)
-    return from_blob(source_->map() + entry->offset, {n}, {1}, DType::kUInt8, Device{},
-                     new std::shared_ptr<Source>(source_), release_source);
+  if (mmap_ && !swap_ && n && entry->offset % width == 0) {
+    auto owner = std::make_unique<std::shared_ptr<Source>>(source_);
+    TensorBase t = from_blob(source_->map() + entry->offset, {n}, {1}, DType::kUInt8, Device{},
+                             owner.get(), release_source);
+    (void)owner.release();
+    return t;
+  }
   read = true;
   return new_empty({n}, DType::kUInt8, Device{});
 }

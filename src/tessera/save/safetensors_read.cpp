@@ -166,9 +166,12 @@ TensorBase read_safetensor(const std::shared_ptr<Source>& source, const SafeEntr
                        "' is of dtype ", e.dtype, ", which Tessera does not have yet");
   auto n = static_cast<size_t>(e.end - e.begin);
   if (mmap && n && e.begin % itemsize(dtype) == 0) {
-    return from_blob(source->map() + e.begin, e.shape, contiguous_strides(e.shape), dtype, Device{},
-                     new std::shared_ptr<Source>(source),
-                     [](void* owner) { delete static_cast<std::shared_ptr<Source>*>(owner); });
+    auto owner = std::make_unique<std::shared_ptr<Source>>(source);
+    TensorBase t =
+        from_blob(source->map() + e.begin, e.shape, contiguous_strides(e.shape), dtype, Device{},
+                  owner.get(), [](void* p) { delete static_cast<std::shared_ptr<Source>*>(p); });
+    (void)owner.release();
+    return t;
   }
   TensorBase out = new_empty(e.shape, dtype, Device{});
   source->read(e.begin, out.raw(), n);

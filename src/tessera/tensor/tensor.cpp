@@ -281,12 +281,15 @@ Dims preserved_strides(std::span<const TensorBase* const> of, const Dims& shape)
 
 TensorBase from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, Device device,
                      void* owner, void (*release)(void*)) {
-  auto storage = Ref<Storage>::make(device, bytes_spanned(sizes, strides, dtype));
-  storage->data = data;
-  storage->owner = owner;
-  storage->release = release;
-  storage->exposed.store(true, std::memory_order_relaxed);
-  return TensorBase(Ref<TensorImpl>::make(std::move(storage), dtype, sizes, strides, 0));
+  auto made = Ref<Storage>::make(device, bytes_spanned(sizes, strides, dtype));
+  TensorBase t(Ref<TensorImpl>::make(std::move(made), dtype, sizes, strides, 0));
+  // Last: where an exception is thrown the owner stays the caller's.
+  Storage& storage = t.storage();
+  storage.data = data;
+  storage.owner = owner;
+  storage.release = release;
+  storage.exposed.store(true, std::memory_order_relaxed);
+  return t;
 }
 
 int wrap_dim(int64_t d, int ndim) {

@@ -1,5 +1,5 @@
-// Ends with work queued on the device: exit_program WORK ENDING. tests/python/test_exit.py runs it and
-// checks the exit status and that nothing is written to stderr.
+// Ends with work queued on the device: exit_program WORK ENDING. tests/python/test_exit.py runs it
+// and checks the exit status and that nothing is written to stderr.
 #include <pthread.h>
 #include <signal.h>
 #include <tessera/tessera.h>
