@@ -41,8 +41,13 @@ HostBackend::HostBackend(std::string name, ProcessGroup& group, std::unique_ptr<
     : name_(std::move(name)), group_(group), engine_(std::move(engine)), check_(checks_asked()) {}
 
 HostBackend::~HostBackend() {
-  std::exception_ptr error = std::make_exception_ptr(
-      DistError(DistErrorKind::kBackend, cat("the group '", group_.name(), "' was destroyed")));
+  std::exception_ptr error;
+  try {
+    error = std::make_exception_ptr(
+        DistError(DistErrorKind::kBackend, cat("the group '", group_.name(), "' was destroyed")));
+  } catch (const std::bad_alloc&) {
+    error = std::current_exception();
+  }
   abort(error);
   // The program ended the group itself. Outputs of collectives in flight stay poisoned.
   set_reported(error);

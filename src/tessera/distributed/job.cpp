@@ -225,7 +225,10 @@ void Job::leave() {
   }
   BlockingScope others_go_on;
   std::string where;
-  for (auto& g : groups()) where += cat(g->name(), "=", g->finished(), ";");
+  try {
+    for (auto& g : groups()) where += cat(g->name(), "=", g->finished(), ";");
+  } catch (const std::bad_alloc&) {  // others' messages lack where this rank was
+  }
   if (monitor_) monitor_->leave(where);
 }
 

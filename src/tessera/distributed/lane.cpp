@@ -19,16 +19,21 @@ void Lane::post(Task task) {
 }
 
 void Lane::fail_all(std::exception_ptr error) {
-  std::deque<Task> dropped;
-  WorkPtr running;
-  {
-    std::lock_guard lock(mutex_);
-    if (!failed_) failed_ = error;
-    dropped.swap(tasks_);
-    running = current_.work;
-  }
+  // One by one, without a second list: a destructor calls this, and a deque allocates when it is
+  // made.
+  std::unique_lock lock(mutex_);
+  if (!failed_) failed_ = error;  // post() adds nothing from here on
+  const WorkPtr running = current_.work;
+  lock.unlock();
   if (running) running->fail(error);
-  for (Task& t : dropped) t.work->fail(error);
+  for (;;) {
+    lock.lock();
+    if (tasks_.empty()) return;
+    Task dropped = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    dropped.work->fail(error);
+  }
 }
 
 std::shared_ptr<const Request> Lane::running(Deadline* since) const {

@@ -40,9 +40,12 @@ void Monitor::leave(const std::string& where) {
     if (leaving_) return;
     leaving_ = true;
   }
-  std::string m = "L";
-  put(m, where);
-  send(m);
+  try {
+    std::string m = "L";
+    put(m, where);
+    send(m);
+  } catch (const std::bad_alloc&) {  // the server takes the closed socket for a death
+  }
   {
     // The server may end with this process: it has to have told the others before.
     std::unique_lock lock(mutex_);

@@ -4,6 +4,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/fork.h"
+#include "tessera/driver/ending.h"
 #include "tessera/memory/device_allocator.h"
 #include "tessera/tensor/storage.h"
 
@@ -64,7 +65,9 @@ const AtFork at_fork(
       held_for_fork = nullptr;
     });
 
-void give_back_pinned(void* block) { allocator().deallocate(static_cast<Block*>(block)); }
+void give_back_pinned(void* block) {
+  if (!is_ending()) allocator().deallocate(static_cast<Block*>(block));
+}
 
 }  // namespace
 
