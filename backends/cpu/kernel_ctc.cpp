@@ -143,6 +143,7 @@ Status forward_as(const KernelArgs& args) {
 template <class T>
 Status backward_as(const KernelArgs& args) {
   const Batch<T> all(args.inputs[1], args.inputs[2], args.ints);
+  if (Status s = all.check(); !s.ok()) return s;
   const T* g = static_cast<const T*>(args.inputs[0].data);
   const T* losses = static_cast<const T*>(args.inputs[3].data);
   const T* alphas = static_cast<const T*>(args.inputs[4].data);

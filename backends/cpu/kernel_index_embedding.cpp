@@ -97,6 +97,12 @@ Status embedding_renorm(const KernelArgs& args) {
 Status embedding_bag_max(const KernelArgs& args) {
   Status s = check_indices(args.inputs[1], 0, args.inputs[0].sizes[0], IndexError::kSelect);
   if (!s.ok()) return s;
+  const int64_t* bag = static_cast<const int64_t*>(args.inputs[2].data);
+  const int64_t bags = args.outputs[0].sizes[0];
+  for (int64_t i = 0; i < args.inputs[2].numel; ++i)
+    if (bag[i] >= bags)
+      return fail(Code::kInvalid, "embedding_bag(): bag %ld of %ld", static_cast<long>(bag[i]),
+                  static_cast<long>(bags));
   return with_type(args.inputs[0].dtype, [&]<class T>(std::type_identity<T>) -> Status {
     if constexpr (is_complex_v<T> || std::is_integral_v<T>) {
       return fail(Code::kUnsupported, "embedding_bag(): not implemented for this dtype");

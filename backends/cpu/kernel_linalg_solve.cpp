@@ -1,4 +1,6 @@
 // Solutions of linear equations, from factors or by least squares.
+#include <cstdlib>
+
 #include "kernel_linalg.h"
 
 namespace tessera::cpu {
@@ -64,12 +66,29 @@ Status cholesky_inverse_as(const KernelArgs& args, const Lapack<T>& l) {
   });
 }
 
+// LAPACK exchanges the rows that pivots name without a look at them.
+Status check_pivots(const char* name, const KernelTensor& pivots, int n, bool may_be_negative) {
+  for (int64_t i = 0; i < pivots.sizes[0]; ++i) {
+    const int* row = matrix_of<int>(pivots, i);
+    for (int64_t k = 0; k < pivots.sizes[1]; ++k) {
+      const int64_t p = may_be_negative ? std::abs(int64_t{row[k]}) : row[k];
+      if (p < 1 || p > n)
+        return fail(Code::kInvalid,
+                    "%s: pivots must be between 1 and %d inclusive, got %d. Did you "
+                    "properly pass the result of the factorization?",
+                    name, n, row[k]);
+    }
+  }
+  return {};
+}
+
 // outputs: solution; inputs: right side, factors, pivots; ints: 0 plain, 1 transposed, 2 adjoint
 template <class T>
 Status lu_solve_as(const KernelArgs& args, const Lapack<T>& l) {
   const KernelTensor &b = args.inputs[0], &a = args.inputs[1], &pivots = args.inputs[2];
   const int n = to_int(a.sizes[1]), k = to_int(b.sizes[2]), ldb = ld_of(n);
   const char trans = "NTC"[args.ints[0]];
+  if (Status s = check_pivots("lu_solve", pivots, n, false); !s.ok()) return s;
   const int64_t copied = room_for(a);
   const double work = 2.0 * n * n * k;
   return each_matrix("lu_solve", b.sizes[0], work, room<T>(copied), [&](int64_t i, char* p) {
@@ -87,6 +106,7 @@ Status ldl_solve_as(const KernelArgs& args, const Lapack<T>& l) {
   const KernelTensor &b = args.inputs[0], &a = args.inputs[1], &pivots = args.inputs[2];
   const int n = to_int(a.sizes[1]), k = to_int(b.sizes[2]), ldb = ld_of(n);
   auto solve = args.ints[0] ? l.hetrs : l.sytrs;
+  if (Status s = check_pivots("ldl_solve", pivots, n, true); !s.ok()) return s;
   const int64_t copied = room_for(a);
   const double work = 2.0 * n * n * k;
   return each_matrix("ldl_solve", b.sizes[0], work, room<T>(copied), [&](int64_t i, char* p) {

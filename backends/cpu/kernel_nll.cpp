@@ -59,6 +59,9 @@ Status backward(const KernelArgs& args, const Shape& s, const Targets<T>& t) {
   const double divisor =
       reduction == 1 ? cast<double>(static_cast<const T*>(args.inputs[2].data)[0]) : 1;
   const int64_t row = s.classes * s.inner;
+  for (int64_t i = 0; i < s.n * s.inner; ++i)
+    if (const int64_t c = t.target[i]; c != t.ignore && (c < 0 || c >= s.classes))
+      return fail(Code::kInvalid, "Target %ld is out of bounds.", static_cast<long>(c));
   parallel_for(0, s.n, std::max<int64_t>(1, 32 * 1024 / row), [&](int64_t b, int64_t e) {
     std::fill_n(out + b * row, (e - b) * row, cast<T>(0.0));
     for (int64_t i = b * s.inner; i < e * s.inner; ++i) {

@@ -33,6 +33,7 @@ nb::dict describe(const Op& op) {
   nb::dict out;
   out["name"] = op.name;
   out["schema"] = r.schema;
+  out["aten"] = r.aten;
   out["family"] = op.family;
   out["kind"] = kind_name(op.kind);
   out["doc"] = r.doc;

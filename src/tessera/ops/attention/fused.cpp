@@ -12,6 +12,7 @@
 #include "tessera/ops/attention/settings.h"
 #include "tessera/ops/conv/settings.h"
 #include "tessera/ops/support.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -59,6 +60,28 @@ TensorBase with_strides(const TensorBase& t, const Dims& strides) {
   TensorBase out = new_empty_strided(t.sizes(), strides, t.dtype(), t.device());
   copy_into(out, t, false);
   return out;
+}
+
+// The arguments from `first` on are queries, keys and values that the kernels take.
+void check_operands(const Call& c, int first) {
+  const TensorBase& q = c.tensor(first);
+  for (int arg = first; arg < first + 3; ++arg) {
+    check_dim(c, arg, 4);
+    check_dtype(c, arg, q.dtype());
+  }
+  TS_CHECK_IMPLEMENTED(is_reduced_floating(q.dtype()), c.op.name, "(): not implemented for ",
+                       q.dtype());
+  const TensorBase& k = c.tensor(first + 1);
+  check_shape(c, first + 1, {q.size(0), -1, -1, q.size(3)});
+  check_shape(c, first + 2, {q.size(0), k.size(1), k.size(2), -1});
+  TS_CHECK(k.size(1) > 0 && q.size(1) % k.size(1) == 0, c.op.name, "(): ", q.size(1),
+           " heads of queries do not share ", k.size(1), " heads of keys");
+  for (int arg = first; arg < first + 3; ++arg)
+    TS_CHECK_IMPLEMENTED(c.tensor(arg).numel() > 0 && c.tensor(arg).size(3) % kVector == 0 &&
+                             c.tensor(arg).size(3) <= kMaxWidth &&
+                             is_laid_out(c.tensor(arg)),
+                         c.op.name, "(): not implemented for operands of size ",
+                         c.tensor(arg).sizes(), " and stride ", c.tensor(arg).strides());
 }
 
 bool has_kernels(const TensorBase& q, const TensorBase& k, const TensorBase& v, bool causal,
@@ -109,6 +132,7 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      check_operands(c, 0);
       const TensorBase in[] = {c.tensor(0), c.tensor(1), c.tensor(2)};
       const Dims size = result_size(in[0], in[2]);
       const TensorBase out[] = {
@@ -135,6 +159,14 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      check_operands(c, 1);
+      const Dims size = result_size(c.tensor(1), c.tensor(3));
+      for (int arg : {0, 4}) {
+        check_shape(c, arg, size.span());
+        check_dtype(c, arg, c.tensor(1).dtype());
+      }
+      check_shape(c, 5, {size[0], size[1], size[2]});
+      check_dtype(c, 5, DType::kFloat32);
       const TensorBase in[] = {with_strides(c.tensor(0), c.tensor(4).strides()),
                                c.tensor(1),
                                c.tensor(2),

@@ -15,6 +15,7 @@
 #include "tessera/ops/conv/geometry.h"
 #include "tessera/ops/conv/settings.h"
 #include "tessera/ops/in_dtype.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -119,7 +120,12 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       Params p = read_params(c, 3);
       check_supported(c.op, c.tensor(0).dtype());
+      conv::check_params(p, p.spatial());
+      check_dim(c, 0, p.spatial() + 2);
+      check_dim(c, 1, p.spatial() + 2);
+      check_shape_if_given(c, 2, {c.tensor(1).size(0)});
       Dims size = conv::output_size(c.tensor(0).sizes(), c.tensor(1).sizes(), p);
+      conv::check_sizes(c.op, c.tensor(0).sizes(), c.tensor(1).sizes(), size, p);
       return run_kernel({"conv_forward", "conv_forward_strided"}, size, c.tensor(0), c.tensor(1),
                         c.maybe(2), p);
     },
@@ -161,8 +167,10 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       check_supported(c.op, c.tensor(0).dtype());
+      const Params p = read_params(c, 3);
+      conv::check_sizes(c.op, c.ints(2), c.tensor(1).sizes(), c.tensor(0).sizes(), p);
       return run_kernel({"conv_backward_input", "conv_backward_input_strided"}, c.ints(2),
-                        c.tensor(0), c.tensor(1), TensorBase(), read_params(c, 3));
+                        c.tensor(0), c.tensor(1), TensorBase(), p);
     },
     .saves = "grad:weight weight:grad",
     .backward =
@@ -188,8 +196,10 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       check_supported(c.op, c.tensor(0).dtype());
+      const Params p = read_params(c, 3);
+      conv::check_sizes(c.op, c.tensor(1).sizes(), c.ints(2), c.tensor(0).sizes(), p);
       return run_kernel({"conv_backward_weight", "conv_backward_weight_strided"}, c.ints(2),
-                        c.tensor(0), c.tensor(1), TensorBase(), read_params(c, 3));
+                        c.tensor(0), c.tensor(1), TensorBase(), p);
     },
     .saves = "grad:input input:grad",
     .backward =
@@ -294,7 +304,10 @@ Outputs conv_padded(const Call& c, int n) {
     for (int64_t s : p.stride)
       TS_CHECK(s == 1, "padding='same' is not supported for strided convolutions");
     for (int d = 0; d < n; ++d) {
-      int64_t total = p.dilation[d] * (weight.sizes()[d + 2] - 1);
+      TS_CHECK(p.dilation[d] > 0 && p.dilation[d] <= INT32_MAX,
+               "dilation should be greater than zero, but got ", p.dilation);
+      // A kernel of size 0 is refused later, with the others.
+      int64_t total = p.dilation[d] * std::max<int64_t>(0, weight.sizes()[d + 2] - 1);
       p.padding[d] = total / 2;
       if (total % 2) input = op::_pad_end(input, d + 2, 1);
     }
@@ -326,8 +339,11 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       const TensorBase& self = c.tensor(0);
       Dims size = self.sizes();
+      check_integer(c, 1, 0, self.dim() - 1);
+      check_integer(c, 2, 0);
       size_t d = static_cast<size_t>(c.integer(1));
-      size[d] += c.integer(2);
+      TS_CHECK(!__builtin_add_overflow(size[d], c.integer(2), &size[d]), c.op.name,
+               "(): invalid padding ", c.integer(2));
       TensorBase out = new_empty(size, self.dtype(), self.device());
       fill(out, Scalar(0));
       copy_into(alias(out, self.sizes(), out.strides(), 0), self, false);

@@ -13,6 +13,12 @@ struct Params {
 
 // A list of one number stands for all dimensions.
 Dims spread(const Dims& given, int n, const char* name);
+// Raises unless the lists have a value in range for each of n dimensions.
+void check_params(const Params& p, int n);
+// Raises unless the sizes are those of one convolution: what its three kernels rely on. The output
+// may be smaller than it could be.
+void check_sizes(const Op& op, const Dims& input, const Dims& weight, const Dims& output,
+                 const Params& p);
 // Raises as PyTorch does where input and weight do not go together.
 void check(const TensorBase& input, const TensorBase& weight, const TensorBase& bias,
            const Params& p);

@@ -10,6 +10,7 @@
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -36,6 +37,10 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       TS_CHECK_IMPLEMENTED(!is_reduced_floating(c.tensor(0).dtype()),
                            "cdist(): not implemented for ", c.tensor(0).dtype());
+      const TensorBase& x = c.tensor(0);
+      check_dim(c, 0, 3);
+      check_shape(c, 1, {x.size(0), -1, x.size(2)});
+      check_dtype(c, 1, x.dtype());
       const TensorBase in[] = {op::contiguous(c.tensor(0)), op::contiguous(c.tensor(1))};
       TensorBase out =
           new_empty({in[0].size(0), in[0].size(1), in[1].size(1)}, in[0].dtype(), in[0].device());
@@ -59,8 +64,15 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      check_dim(c, 1, 3);
+      check_shape(c, 2, {c.tensor(1).size(0), -1, c.tensor(1).size(2)});
       TensorBase in[4];
-      for (int i = 0; i < 4; ++i) in[i] = op::contiguous(c.tensor(i));
+      for (int i = 0; i < 4; ++i) {
+        if (i % 3 == 0)  // of each pair
+          check_shape(c, i, {c.tensor(1).size(0), c.tensor(1).size(1), c.tensor(2).size(1)});
+        check_dtype(c, i, c.tensor(1).dtype());
+        in[i] = op::contiguous(c.tensor(i));
+      }
       TensorBase out = new_empty(in[1].sizes(), in[1].dtype(), in[1].device());
       const double p = c.number(4);
       if (out.numel() > 0) launch("cdist_backward", {&out, 1}, in, {}, {&p, 1});

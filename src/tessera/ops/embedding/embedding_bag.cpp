@@ -8,6 +8,7 @@
 #include "tessera/gen/view.h"
 #include "tessera/ops/embedding/rows.h"
 #include "tessera/ops/in_dtype.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -87,6 +88,12 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& weight = c.tensor(0);
+      check_dim(c, 0, 2);
+      check_dim(c, 1, 1);
+      check_shape(c, 2, {c.tensor(1).numel()});
+      check_row_numbers(c.tensor(1), "embedding_bag");
+      check_dtype(c, 2, DType::kInt64);
+      check_integer(c, 3, 0);
       TensorBase in[] = {weight, op::contiguous(in_dtype(c.tensor(1), DType::kInt64)),
                          op::contiguous(c.tensor(2))};
       TensorBase out = new_empty({c.integer(3), weight.sizes()[1]}, DType::kInt64, weight.device());

@@ -4,12 +4,31 @@
 #include "tessera/gen/fft.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/fft/arguments.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
 using namespace fft;
 
 namespace {
+
+// Dimensions that exist, none of them twice.
+Dims checked_dims(const Call& c, const TensorBase& self) {
+  const Dims dims = c.ints(1);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const bool fits = dims[i] >= 0 && dims[i] < self.dim();
+    TS_CHECK(fits && std::find(dims.begin(), dims.begin() + i, dims[i]) == dims.begin() + i,
+             c.op.name, "(): cannot transform the dimensions ", dims, " of a tensor of shape ",
+             self.sizes());
+  }
+  return dims;
+}
+void check_transformed(const Call& c, bool is_real) {
+  const DType t = c.tensor(0).dtype();
+  const bool wide = t == DType::kFloat32 || t == DType::kFloat64;
+  TS_CHECK_IMPLEMENTED(is_real ? wide : is_complex(t) || wide, c.op.name,
+                       "(): not implemented for ", t);
+}
 
 Dims half_sizes(const Dims& sizes, int64_t dim) {
   Dims out = sizes;
@@ -52,6 +71,8 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       const TensorBase& self = c.tensor(0);
       Dims sizes = c.ints(1), common = sizes;
+      check_length(c, 1, self.sizes().size());
+      checked_numel(c, sizes);
       bool padded = false;
       for (size_t d = 0; d < sizes.size(); ++d) {
         common[d] = std::min(sizes[d], self.sizes()[d]);
@@ -73,7 +94,8 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& self = c.tensor(0);
-      Dims dims = c.ints(1);
+      check_transformed(c, false);
+      Dims dims = checked_dims(c, self);
       if (dims.empty()) return op::_to_dtype(self, complex_dtype(self.dtype()));
       TensorBase out = new_empty(self.sizes(), complex_dtype(self.dtype()), self.device());
       if (out.numel() == 0) return out;
@@ -93,8 +115,12 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& self = c.tensor(0);
-      Dims dims = c.ints(1);
+      check_transformed(c, true);
+      Dims dims = checked_dims(c, self);
+      TS_CHECK(!dims.empty(), c.op.name, "(): expected at least one dimension");
       int64_t last = dims.back();
+      TS_CHECK(self.size(static_cast<int>(last)) >= 1, "Invalid number of data points (",
+               self.size(static_cast<int>(last)), ") specified");
       TensorBase out =
           new_empty(half_sizes(self.sizes(), last), complex_dtype(self.dtype()), self.device());
       if (out.numel() == 0) return out;
@@ -119,8 +145,14 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       TensorBase self = c.tensor(0);
-      Dims dims = c.ints(1), sizes = self.sizes();
+      check_transformed(c, false);
+      if (!is_complex(self.dtype())) self = op::_to_dtype(self, complex_dtype(self.dtype()));
+      Dims dims = checked_dims(c, self), sizes = self.sizes();
+      TS_CHECK(!dims.empty(), c.op.name, "(): expected at least one dimension");
       int64_t last = dims.back();
+      TS_CHECK(c.integer(3) >= 1 && self.size(static_cast<int>(last)) == c.integer(3) / 2 + 1,
+               c.op.name, "(): expected ", c.integer(3) / 2 + 1, " elements in dimension ", last,
+               " for a result of ", c.integer(3), ", but got shape ", sizes);
       sizes[static_cast<size_t>(last)] = c.integer(3);
       TensorBase out = new_empty(sizes, real_dtype(self.dtype()), self.device());
       if (out.numel() == 0) return out;

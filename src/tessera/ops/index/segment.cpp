@@ -8,6 +8,7 @@
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/index/layout.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -17,6 +18,8 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      TS_CHECK(c.tensor(0).dim() > 0, c.op.name, "(): expected bounds of one dimension or more");
+      check_integer(c, 1, 0);
       TensorBase bounds = op::contiguous(as_index(c.tensor(0), c.tensor(0)));
       Dims shape = bounds.sizes();
       shape[shape.size() - 1] = c.integer(1);

@@ -5,6 +5,7 @@
 #include "tessera/gen/rearrange.h"
 #include "tessera/gen/unary.h"
 #include "tessera/ops/linalg/common.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -105,6 +106,7 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& b = c.tensor(0);
+      check_system(c, 1, 0);
       TensorBase x = new_columns(batch_of(b), b.size(-2), b.size(-1), b.dtype(), b.device());
       if (x.numel() == 0) return x;
       TensorBase out = flat_columns(x), in[] = {as_batch(b), as_batch(c.tensor(1))};

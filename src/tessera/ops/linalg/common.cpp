@@ -3,6 +3,7 @@
 #include "tessera/gen/creation.h"
 #include "tessera/gen/linalg.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera::linalg {
 
@@ -155,6 +156,27 @@ TensorBase gradient_of_left(const TensorBase& grad, const TensorBase& b, bool by
 
 TensorBase gradient_of_right(const TensorBase& a, const TensorBase& grad, bool by_columns) {
   return by_columns ? mH(product(mH(grad), a)) : product(mH(a), grad);
+}
+
+void check_system(const Call& c, int a, int b, bool left) {
+  const TensorBase &m = c.tensor(a), &rhs = c.tensor(b);
+  const std::string name = error_name(c.op);
+  check_square(m, name, c.op.args[static_cast<size_t>(a)].name);
+  check_matrix(rhs, name, c.op.args[static_cast<size_t>(b)].name);
+  TS_CHECK(batch_of(m) == batch_of(rhs) && m.size(-1) == rhs.size(left ? -2 : -1), name,
+           ": Incompatible shapes of ", c.op.args[static_cast<size_t>(a)].name, " ", m.sizes(),
+           " and ", c.op.args[static_cast<size_t>(b)].name, " ", rhs.sizes());
+  check_lapack_dtype(m, name);
+  check_dtype(c, b, m.dtype());
+}
+
+void check_pivots(const Call& c, int pivots, int lu) {
+  const TensorBase& m = c.tensor(lu);
+  check_matrix(m, error_name(c.op), c.op.args[static_cast<size_t>(lu)].name);
+  Dims expected = batch_of(m);
+  expected.push_back(std::min(m.size(-2), m.size(-1)));
+  check_shape(c, pivots, expected.span());
+  check_dtype(c, pivots, DType::kInt32);
 }
 
 }  // namespace tessera::linalg

@@ -10,6 +10,7 @@
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/linalg/common.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -72,6 +73,7 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& a = c.tensor(0);
+      check_square(a, "linalg.det");
       Outputs f = op::linalg_lu_factor_ex(a);
       TensorBase d = op::prod(diagonal(f[0]), kLast, false);
       return std::vector<TensorBase>{op::mul(d, permutation_sign(f[1], a.dtype())), f[0], f[1]};
@@ -123,6 +125,7 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& a = c.tensor(0);
+      check_square(a, "linalg.slogdet");
       Outputs f = op::linalg_lu_factor_ex(a);
       TensorBase d = diagonal(f[0]);
       TensorBase sign =

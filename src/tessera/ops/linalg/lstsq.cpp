@@ -7,6 +7,7 @@
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/linalg/common.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -39,6 +40,13 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase &a = c.tensor(0), &b = c.tensor(1);
+      check_matrix(a, "linalg.lstsq", "input");
+      check_matrix(b, "linalg.lstsq", "other");
+      check_lapack_dtype(a, "linalg.lstsq");
+      check_dtype(c, 1, a.dtype());
+      TS_CHECK(batch_of(a) == batch_of(b) && a.size(-2) == b.size(-2),
+               "linalg.lstsq: input of shape ", a.sizes(), " does not fit other of shape ",
+               b.sizes());
       Dims batch = batch_of(a);
       const int64_t m = a.size(-2), n = a.size(-1), k = b.size(-1), driver = c.integer(3);
       const double rcond = c.number(2);
@@ -88,6 +96,10 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      check_matrix(c.tensor(0), "linalg.lstsq");
+      check_shape(c, 1, with(batch_of(c.tensor(0)), {c.tensor(0).size(-2), -1}).span());
+      check_shape(c, 2, with(batch_of(c.tensor(0)), {c.tensor(0).size(-1), c.tensor(1).size(-1)}).span());
+      check_matrix(c.tensor(3), "linalg.lstsq", "rest");
       const int64_t rows = -2;
       TensorBase size = op::abs(c.tensor(3));
       return op::sum(op::mul(size, size), over(rows), false);

@@ -8,6 +8,7 @@
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/linalg/common.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -121,6 +122,9 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       const TensorBase& pivots = c.tensor(0);
       const int64_t m = c.integer(1);
+      TS_CHECK(pivots.dim() >= 1, c.op.name, "(): expected pivots of one dimension or more");
+      check_dtype(c, 0, DType::kInt32);
+      check_integer(c, 1, pivots.size(-1));
       Dims batch(pivots.sizes().span().first(pivots.sizes().size() - 1));
       TensorBase p = op::zeros(with(batch, {m, m}).span(), c.args[2].dtype, pivots.device());
       if (p.numel() == 0) return p;
@@ -166,6 +170,8 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& lu = c.tensor(1);
+      check_pivots(c, 2, 1);
+      check_shape(c, 0, lu.sizes().span());
       const int64_t k = std::min(lu.size(-2), lu.size(-1));
       return {lower_part(lu, k), upper_part(lu, k)};
     },
@@ -201,6 +207,9 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase &b = c.tensor(0), &lu = c.tensor(1);
+      check_system(c, 1, 0);
+      check_pivots(c, 2, 1);
+      check_integer(c, 3, 0, 2);
       TensorBase x = new_columns(batch_of(b), b.size(-2), b.size(-1), b.dtype(), b.device());
       if (x.numel() == 0) return x;
       Dims rows{numel_of(batch_of(b)), b.size(-2)};

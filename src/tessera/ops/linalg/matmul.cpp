@@ -2,6 +2,7 @@
 #include "tessera/gen/view.h"
 #include "tessera/ops/linalg/common.h"
 #include "tessera/ops/linalg/settings.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -104,6 +105,11 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase &a = c.tensor(0), &b = c.tensor(1);
+      check_dim(c, 0, 2);
+      check_shape(c, 1, {a.size(1), -1});
+      check_shape(c, 2, {b.size(1)});
+      check_dtype(c, 1, a.dtype());
+      check_dtype(c, 2, a.dtype());
       TensorBase out = new_empty({a.size(0), b.size(1)}, a.dtype(), a.device());
       TensorBase in[] = {as_one(a), as_one(b), c.tensor(2)};
       TensorBase to = as_one(out);

@@ -9,6 +9,7 @@
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/linalg/common.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -77,6 +78,8 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& a = c.tensor(0);
+      check_matrix(a, "linalg.pinv");
+      if (c.flag(3)) check_square(a, "linalg.pinv");
       if (a.numel() == 0)
         return op::zeros(with(batch_of(a), {a.size(-1), a.size(-2)}).span(), a.dtype(), a.device());
       Spectrum s;

@@ -5,6 +5,7 @@
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/linalg/common.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -18,6 +19,7 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase &b = c.tensor(1), &lu = c.tensor(2), &pivots = c.tensor(3);
+      check_system(c, 0, 1, c.flag(4));
       if (c.flag(4)) return op::_lu_solve(b, lu, pivots, c.flag(5) ? 2 : 0);
       return mH(op::_lu_solve(mH(b), lu, pivots, c.flag(5) ? 0 : 2));
     },
@@ -175,6 +177,7 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& b = c.tensor(1);
+      check_system(c, 0, 1, c.flag(3));
       TensorBase x = new_columns(batch_of(b), b.size(-2), b.size(-1), b.dtype(), b.device());
       if (x.numel() == 0) return x;
       TensorBase out = flat_columns(x), in[] = {as_batch(c.tensor(0)), as_batch(b)};

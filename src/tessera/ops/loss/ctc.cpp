@@ -7,6 +7,7 @@
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/in_dtype.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -19,10 +20,12 @@ struct Shapes {
   Dims input_lengths, target_lengths;
 };
 
-Shapes checked(const Call& c) {
-  const TensorBase &log_probs = c.tensor(0), &targets = c.tensor(1);
-  const Dims input_lengths = c.ints(2), target_lengths = c.ints(3);
-  const int64_t blank = c.integer(4);
+// The arguments log_probs and targets are those from `data` on, the lengths and blank from `lengths`.
+Shapes checked(const Call& c, int data, int lengths) {
+  const TensorBase &log_probs = c.tensor(data), &targets = c.tensor(data + 1);
+  const Dims input_lengths = c.ints(lengths), target_lengths = c.ints(lengths + 1);
+  const int64_t blank = c.integer(lengths + 2);
+  check_dim(c, data, 3);
   TS_CHECK(log_probs.dtype() == DType::kFloat32 || log_probs.dtype() == DType::kFloat64,
            "\"ctc_loss_cpu\" not implemented for ", log_probs.dtype());
   TS_CHECK(targets.dtype() == DType::kInt64 || targets.dtype() == DType::kInt32,
@@ -30,6 +33,8 @@ Shapes checked(const Call& c) {
            "Long, Int; but got ",
            targets.dtype(), " instead");
   TS_CHECK(log_probs.numel() > 0, "log_probs tensor must not be empty");
+  TS_CHECK(targets.dim() > 0, "Expected tensor to have at least 1 dimension for argument #2 "
+           "'targets'");
   Shapes s{log_probs.size(0), log_probs.size(1), log_probs.size(2), 0,
            input_lengths,     target_lengths};
   TS_CHECK(0 <= blank && blank < s.classes, "blank must be in label range");
@@ -42,6 +47,8 @@ Shapes checked(const Call& c) {
     TS_CHECK(in >= 0 && in <= s.steps, "Expected input_lengths to have value at most ", s.steps,
              ", but got value ", in);
     TS_CHECK(out >= 0, "Expected target_lengths to have value at least 0, but got value ", out);
+    TS_CHECK(out <= targets.numel(), "Expected target_lengths to have value at most ",
+             targets.numel(), ", but got value ", out);
     total += out;
     s.longest = std::max(s.longest, out);
   }
@@ -72,7 +79,7 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
-      const Shapes s = checked(c);
+      const Shapes s = checked(c, 0, 2);
       const TensorBase in[] = {op::contiguous(c.tensor(0)),
                                op::contiguous(in_dtype(c.tensor(1), DType::kInt64))};
       TensorBase out[] = {
@@ -98,9 +105,14 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      const Shapes s = checked(c, 1, 5);
+      check_shape(c, 0, {s.batch});
+      check_shape(c, 3, {s.batch});
+      check_shape(c, 4, {s.batch, s.steps, 2 * s.longest + 1});
+      for (int arg : {0, 3, 4}) check_dtype(c, arg, c.tensor(1).dtype());
       const TensorBase in[] = {op::contiguous(c.tensor(0)), op::contiguous(c.tensor(1)),
-                               op::contiguous(in_dtype(c.tensor(2), DType::kInt64)), c.tensor(3),
-                               c.tensor(4)};
+                               op::contiguous(in_dtype(c.tensor(2), DType::kInt64)),
+                               op::contiguous(c.tensor(3)), op::contiguous(c.tensor(4))};
       TensorBase out = new_empty(in[1].sizes(), in[1].dtype(), in[1].device());
       const Dims ints = kernel_ints(c.integer(7), c.flag(8), c.ints(5), c.ints(6));
       launch("ctc_loss_backward", {&out, 1}, in, ints.span());

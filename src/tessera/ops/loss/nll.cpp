@@ -13,6 +13,7 @@
 #include "tessera/gen/view.h"
 #include "tessera/ops/in_dtype.h"
 #include "tessera/ops/modes.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -69,6 +70,21 @@ TensorBase optional(const Backward& b, int i) { return b.has(i) ? b.tensor(i) : 
 
 }  // namespace
 
+namespace {
+
+void check_reduction(const Call& c, int arg) {
+  check_integer(c, arg, 0, static_cast<int64_t>(Reduction::kSum));
+}
+void check_classes(const Call& c, int target, int weight, DType dtype, int64_t classes) {
+  check_dim(c, target, 2);
+  check_dtype(c, target, DType::kInt64);
+  check_shape_if_given(c, weight, {classes});
+  TS_CHECK(!c.has(weight) || c.tensor(weight).dtype() == dtype, "expected scalar type ",
+           dtype_title(dtype), " but found ", dtype_title(c.tensor(weight).dtype()));
+}
+
+}  // namespace
+
 // [N, C, M] against classes [N, M].
 TS_OP({
     .schema = "_nll_loss(Tensor self, Tensor target, Tensor? weight, int ignore_index, int "
@@ -76,6 +92,10 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      check_dim(c, 0, 3);
+      check_reduction(c, 4);
+      check_classes(c, 1, 2, c.tensor(0).dtype(), c.tensor(0).size(1));
+      check_shape(c, 1, {c.tensor(0).size(0), c.tensor(0).size(2)});
       const TensorBase x = op::contiguous(c.tensor(0)), target = op::contiguous(c.tensor(1));
       const TensorBase weight = c.maybe(2);
       const auto how = static_cast<Reduction>(c.integer(4));
@@ -114,6 +134,15 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      check_reduction(c, 6);
+      check_integer(c, 4, 0);
+      check_classes(c, 1, 3, c.tensor(0).dtype(), c.integer(4));
+      check_shape(c, 0,
+                  c.integer(6) == static_cast<int64_t>(Reduction::kNone)
+                      ? c.tensor(1).sizes().span()
+                      : std::span<const int64_t>());
+      check_shape(c, 2, {});
+      check_dtype(c, 2, c.tensor(0).dtype());
       const TensorBase g = op::contiguous(c.tensor(0)), target = op::contiguous(c.tensor(1));
       const TensorBase weight = c.maybe(3);
       const Dims shape{target.size(0), c.integer(4), target.size(1)};

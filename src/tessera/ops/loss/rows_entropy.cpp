@@ -13,6 +13,7 @@
 #include "tessera/gen/ternary.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/in_dtype.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -46,6 +47,20 @@ void write_gradient(const TensorBase& out, const TensorBase& grad, const TensorB
 
 }  // namespace
 
+namespace {
+
+// Rows [N, C] with their classes [N] and weights [C].
+void check_rows(const Call& c, int x, int reduction) {
+  check_dim(c, x, 2);
+  check_floating(c, x);
+  check_shape(c, x + 1, {c.tensor(x).size(0)});
+  check_dtype(c, x + 1, DType::kInt64);
+  check_shape_if_given(c, x + 2, {c.tensor(x).size(1)});
+  check_integer(c, reduction, 0, static_cast<int64_t>(Reduction::kSum));
+}
+
+}  // namespace
+
 // [N, C] against [N]. log_sums: of each row, the logarithm of the sum of its exponentials.
 TS_OP({
     .schema = "_rows_entropy(Tensor self, Tensor target, Tensor? weight, int ignore_index, int "
@@ -53,6 +68,7 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      check_rows(c, 0, 4);
       const TensorBase x = op::contiguous(c.tensor(0)), target = op::contiguous(c.tensor(1));
       const TensorBase weight = c.maybe(2);
       const DType wide = wide_of(x.dtype());
@@ -92,6 +108,14 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      check_rows(c, 1, 7);
+      check_shape(c, 0,
+                  c.integer(7) == static_cast<int64_t>(Reduction::kNone)
+                      ? c.tensor(2).sizes().span()
+                      : std::span<const int64_t>());
+      check_shape(c, 4, {});
+      check_shape(c, 5, c.tensor(2).sizes().span());
+      for (int arg : {4, 5}) check_dtype(c, arg, wide_of(c.tensor(1).dtype()));
       const TensorBase x = op::contiguous(c.tensor(1));
       TensorBase out = new_empty(x.sizes(), x.dtype(), x.device());
       const int64_t ints[] = {c.integer(6), c.integer(7)};

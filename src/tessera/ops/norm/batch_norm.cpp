@@ -2,6 +2,7 @@
 #include "tessera/driver/current.h"
 #include "tessera/gen/norm.h"
 #include "tessera/gen/reduce.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -138,9 +139,26 @@ TensorBase empty_batch(const TensorBase& x, const TensorBase& weight, const Tens
   return y;
 }
 
+// Those of `each` that are given have an element for each channel; `stats` are of the dtype that
+// statistics are computed in.
+void check_channels(const Call& c, const TensorBase& x, std::initializer_list<int> each,
+                    std::initializer_list<int> stats) {
+  TS_CHECK(x.dim() >= 2, c.op.name, "(): expected at least 2 dimensions for input, but got shape ",
+           x.sizes());
+  for (int arg : each) {
+    check_shape_if_given(c, arg, {x.size(1)});
+    if (c.has(arg)) check_floating(c, arg);
+  }
+  for (int arg : stats) check_dtype(c, arg, stats_dtype(x.dtype()));
+}
+
 Outputs gradients(const Call& call) {
   const TensorBase &g = call.tensor(0), &x = call.tensor(1), &mean = call.tensor(2),
                    &factor = call.tensor(3);
+  check_channels(call, x, {2, 3, 4}, {2, 3});
+  check_shape(call, 0, x.sizes().span());
+  check_floating(call, 0);
+  check_dtype(call, 1, g.dtype());
   TensorBase weight = call.maybe(4);
   const bool training = call.flag(5);
   const Channels c(x);
@@ -227,6 +245,7 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& x = c.tensor(0);
+      check_channels(c, x, {1, 2, 3, 4}, {3, 4});
       if (x.device().is_meta()) return new_empty(x.sizes(), x.dtype(), x.device());
       TensorBase weight = c.maybe(1);
       TensorBase a = weight.defined()

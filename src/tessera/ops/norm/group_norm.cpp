@@ -30,6 +30,17 @@ TS_OP({
                "Expected number of channels in input to be divisible by "
                "num_groups, but got input of shape ",
                x.sizes(), " and num_groups=", groups);
+      const int64_t inner = c.integer(5);
+      TS_CHECK(n >= 0, "Expected N to be at least 0, got ", n);
+      TS_CHECK(channels >= 0, "Expected C to be at least 0, got ", channels);
+      TS_CHECK(inner >= 0, "Expected HxW to be greater than 0, got ", inner);
+      // By division: the product of three integers may not fit.
+      const int64_t count = x.numel();
+      const bool fits = count == 0 ? n == 0 || channels == 0 || inner == 0
+                                   : n > 0 && channels > 0 && count % n == 0 &&
+                                         count / n % channels == 0 && count / n / channels == inner;
+      TS_CHECK(fits, "Expected X.numel() == N * C * HxW to be true, but got an input of shape ",
+               x.sizes(), " with N=", n, ", C=", channels, " and HxW=", inner);
       TensorBase weight = c.maybe(1), bias = c.maybe(2);
       check_vector("weight", weight, channels, x);
       check_vector("bias", bias, channels, x);

@@ -8,6 +8,7 @@
 #include "tessera/gen/unary.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/loops.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -51,8 +52,34 @@ struct Layout {
   TensorBase values(const TensorBase& t) const { return op::reshape(t, shape().span()); }
 };
 
+// The arguments rows, groups and channels, from `first` on, divide the input evenly, and those with
+// an element for each channel have so many.
+void check_layout(const Call& c, const TensorBase& x, int first, std::initializer_list<int> each) {
+  const int64_t rows = c.integer(first), groups = c.integer(first + 1),
+                channels = c.integer(first + 2);
+  check_integer(c, first, 0);
+  check_integer(c, first + 1, 1);
+  check_integer(c, first + 2, 0);
+  const int64_t n = x.numel();
+  TS_CHECK(rows % groups == 0 && (n == 0 || (rows > 0 && n % rows == 0 && channels > 0 &&
+                                             n / rows % channels == 0)),
+           c.op.name, "(): an input of shape ", x.sizes(), " cannot be divided into ", rows,
+           " rows of ", channels, " channels in ", groups, " groups");
+  for (int arg : each) {
+    if (!c.has(arg)) continue;
+    int64_t expected;
+    TS_CHECK(!__builtin_mul_overflow(groups, channels, &expected) &&
+                 c.tensor(arg).numel() == expected,
+             c.op.name, "(): expected one element for each of ", groups, " x ", channels,
+             " channels, but got a tensor of shape ", c.tensor(arg).sizes());
+    check_floating(c, arg);
+  }
+}
+
 Outputs forward(const Call& c) {
   const TensorBase& x = c.tensor(0);
+  check_floating(c, 0);
+  check_layout(c, x, 3, {1, 2});
   TensorBase weight = c.maybe(1), bias = c.maybe(2);
   const int64_t rows = c.integer(3), groups = c.integer(4), channels = c.integer(5);
   const bool centred = c.flag(6);
@@ -102,6 +129,14 @@ Outputs forward(const Call& c) {
 // grad, input, mean, factor, weight -> gradients of input, weight and bias (as sums in wide).
 Outputs gradients(const Call& c) {
   const TensorBase &g = c.tensor(0), &x = c.tensor(1);
+  check_floating(c, 0);
+  check_floating(c, 1);
+  check_layout(c, x, 5, {4});
+  check_shape(c, 0, x.sizes().span());
+  for (int arg : {2, 3}) {
+    check_shape(c, arg, {c.integer(5)});
+    check_dtype(c, arg, stats_dtype(x.dtype()));
+  }
   TensorBase weight = c.maybe(4);
   const int64_t rows = c.integer(5), groups = c.integer(6), channels = c.integer(7);
   const bool centred = c.flag(8);

@@ -3,6 +3,7 @@
 #include "tessera/gen/pool.h"
 #include "tessera/gen/reduce.h"
 #include "tessera/ops/pool/geometry.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -40,8 +41,14 @@ TensorBase averages(const Op& op, const TensorBase& input, const Windows& w, Div
   return out;
 }
 
-TensorBase spread_back(const TensorBase& grad, const Windows& w, Divisor by, const Dims& size) {
+TensorBase spread_back(const Op& op, const TensorBase& grad, const Windows& w, Divisor by, const Dims& size) {
   const int n = w.spatial();
+  Dims expected = size;
+  for (int d = 0; d < n; ++d) expected[expected.size() - w.out.size() + d] = w.out[d];
+  TS_CHECK(grad.sizes() == expected, op.name, "(): expected grad to have shape ", expected,
+           ", but got shape ", grad.sizes());
+  TS_CHECK_IMPLEMENTED(is_floating(grad.dtype()) || grad.dtype() == DType::kInt64, "\"", op.name,
+                       "\" not implemented for ", grad.dtype());
   const MemoryFormat f = pool::format_of(grad, n);
   TensorBase out = new_empty_strided(size, strides_in(size, f), grad.dtype(), grad.device());
   if (grad.numel() == 0) {
@@ -75,10 +82,12 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      check_integer(c, 2, 1, 3);
+      checked_numel(c, c.ints(1));
       TensorBase like = new_unallocated(c.ints(1), c.tensor(0).dtype(), c.tensor(0).device());
       Windows w = windows_of(c.op, like, static_cast<int>(c.integer(2)), c.ints(3), c.ints(4),
                              c.ints(5), c.flag(6));
-      return spread_back(c.tensor(0), w, {c.flag(7), c.integer(8)}, c.ints(1));
+      return spread_back(c.op, c.tensor(0), w, {c.flag(7), c.integer(8)}, c.ints(1));
     },
     .backward =
         [](Backward& b) {
@@ -92,6 +101,7 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      check_integer(c, 1, 1, 3);
       Windows w = windows_of(c.op, c.tensor(0), static_cast<int>(c.integer(1)), c.ints(2),
                              c.ints(3), c.ints(4), c.flag(5));
       return averages(c.op, c.tensor(0), w, {c.flag(6), c.integer(7)});
@@ -109,11 +119,16 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& grad = c.tensor(0);
+      check_integer(c, 2, 1, 3);
+      checked_numel(c, c.ints(1));
       int n = static_cast<int>(c.integer(2));
+      check_length(c, 1, grad.sizes().size());
+      TS_CHECK(grad.dim() > n, c.op.name, "(): expected grad to have more than ", n,
+               " dimensions, but got shape ", grad.sizes());
       TensorBase like = new_unallocated(c.ints(1), grad.dtype(), grad.device());
       Dims out;
       for (int d = grad.dim() - n; d < grad.dim(); ++d) out.push_back(grad.sizes()[d]);
-      return spread_back(grad, pool::adaptive(c.op, like, n, out), {}, c.ints(1));
+      return spread_back(c.op, grad, pool::adaptive(c.op, like, n, out), {}, c.ints(1));
     },
     .backward =
         [](Backward& b) {
@@ -130,6 +145,7 @@ TS_OP({
     .kind = Kind::kKernel,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
+      check_integer(c, 1, 1, 3);
       int n = static_cast<int>(c.integer(1));
       return averages(c.op, c.tensor(0), pool::adaptive(c.op, c.tensor(0), n, c.ints(2)), {});
     },

@@ -2,6 +2,7 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/pool.h"
 #include "tessera/ops/pool/geometry.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -45,10 +46,39 @@ void scatter_back_adaptive(Backward& b, int n) {
   scatter_back(b, pool::done(b.shape(0), b.result_geometry[0].sizes, n));
 }
 
+// What `moved` relies on. Scattered are elements in the shape of the indices, into a result of
+// `size`; a gather reads a tensor and has a result in the shape of the indices.
+void check_moved(const Call& c, bool reads_places, std::span<const int64_t> windows) {
+  const TensorBase &self = c.tensor(0), &indices = c.tensor(1);
+  check_dtype(c, 1, DType::kInt64);
+  check_integer(c, 3, 1, 3);
+  const Dims size = c.ints(2);
+  checked_numel(c, size);
+  const size_t n = static_cast<size_t>(c.integer(3)), lead = indices.sizes().size() - n;
+  bool fits = indices.sizes().size() > n && self.dim() == indices.dim() &&
+              size.size() == self.sizes().size();
+  for (size_t d = 0; fits && d < lead; ++d)
+    fits = self.sizes()[d] == indices.sizes()[d] && size[d] == indices.sizes()[d];
+  fits = fits && (reads_places ? size : self.sizes()) == indices.sizes();
+  TS_CHECK(fits, c.op.name, "(): elements of shape ", self.sizes(), " at indices of shape ",
+           indices.sizes(), " are not those of a result of shape ", size);
+  if (windows.empty()) return;
+  // Mode, then six lists of three numbers, of which the first two are the sizes of the planes.
+  bool known = windows.size() == 19 && (windows[0] == 0 || windows[0] == 1);
+  for (size_t i = 1; known && i < 19; ++i) known = windows[i] >= ((i - 1) / 3 == 4 ? 0 : 1);
+  for (size_t d = 0; known && d < n; ++d)
+    known = windows[4 - n + d] == (reads_places ? self.sizes() : size)[lead + d] &&
+            windows[7 - n + d] == indices.sizes()[lead + d];
+  TS_CHECK(known, c.op.name, "(): windows ", Dims(windows), " are not those of a pool with indices "
+           "of shape ", indices.sizes());
+}
+
 // Between the elements of planes and the places that indices name; the layout is the indices'.
 // The kernel writes all of the result.
-TensorBase moved(const Call& c, const char* kernel, std::span<const int64_t> windows = {}) {
+TensorBase moved(const Call& c, const char* kernel, bool reads_places,
+                 std::span<const int64_t> windows = {}) {
   const TensorBase &self = c.tensor(0), &indices = c.tensor(1);
+  check_moved(c, reads_places, windows);
   const int n = static_cast<int>(c.integer(3));
   const MemoryFormat f = pool::format_of(indices, n);
   TensorBase out =
@@ -88,7 +118,7 @@ TS_OP({
               "Tensor",
     .kind = Kind::kKernel,
     .forms = kFunction,
-    .run = [](const Call& c) -> Outputs { return moved(c, "pool_assign"); },
+    .run = [](const Call& c) -> Outputs { return moved(c, "pool_assign", false); },
     .saves = "indices",
     .backward =
         [](Backward& b) {
@@ -102,7 +132,7 @@ TS_OP({
               "int[] windows=()) -> Tensor",
     .kind = Kind::kKernel,
     .forms = kFunction,
-    .run = [](const Call& c) -> Outputs { return moved(c, "pool_scatter", c.args[4].ints); },
+    .run = [](const Call& c) -> Outputs { return moved(c, "pool_scatter", false, c.args[4].ints); },
     .saves = "indices",
     .backward =
         [](Backward& b) {
@@ -115,7 +145,7 @@ TS_OP({
               "int[] windows=()) -> Tensor",
     .kind = Kind::kKernel,
     .forms = kFunction,
-    .run = [](const Call& c) -> Outputs { return moved(c, "pool_gather"); },
+    .run = [](const Call& c) -> Outputs { return moved(c, "pool_gather", true); },
     .saves = "indices",
     .backward =
         [](Backward& b) {

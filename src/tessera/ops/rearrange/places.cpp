@@ -39,6 +39,12 @@ TS_OP({
     .schema = "_coordinate(Tensor places, Scalar step, Scalar size) -> Tensor",
     .kind = Kind::kPointwise,
     .forms = kFunction,
+    .check =
+        [](const Call& c) {
+          TS_CHECK(c.scalar(1).to_int() > 0 && c.scalar(2).to_int() > 0, c.op.name,
+                   "(): expected a step and a size above 0, but got ", c.scalar(1).to_int(),
+                   " and ", c.scalar(2).to_int());
+        },
     .body = &coordinate_body,
     .not_differentiable = true,
 });

@@ -2,13 +2,19 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/resample.h"
 #include "tessera/ops/in_dtype.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
 namespace {
 
-void check(const Op& op, const TensorBase& input, const TensorBase& grid, int64_t mode) {
+void check(const Op& op, const TensorBase& input, const TensorBase& grid, int64_t mode,
+           int64_t padding) {
   int n = input.dim() - 2;
+  TS_CHECK(mode >= 0 && mode <= 2, op.name, "(): expected interpolation_mode to be 0, 1 or 2, got ",
+           mode);
+  TS_CHECK(padding >= 0 && padding <= 2, op.name, "(): expected padding_mode to be 0, 1 or 2, got ",
+           padding);
   TS_CHECK(n == 2 || n == 3, op.name,
            "(): expected 4D or 5D input and grid with same number of "
            "dimensions, but got input with sizes ",
@@ -42,7 +48,7 @@ TensorBase wide(const TensorBase& t) {
 Outputs sample(const Call& c) {
   const TensorBase &input = c.tensor(0), &grid = c.tensor(1);
   check_same_device(c.op, c.args);
-  check(c.op, input, grid, c.integer(2));
+  check(c.op, input, grid, c.integer(2), c.integer(3));
   TS_CHECK_IMPLEMENTED(is_floating(input.dtype()), "\"", c.op.name, "\" not implemented for ",
                        input.dtype());
   Dims size{input.sizes()[0], input.sizes()[1]};
@@ -88,6 +94,13 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase &input = c.tensor(1), &grid = c.tensor(2);
+      check(c.op, input, grid, c.integer(3), c.integer(4));
+      check_floating(c, 0);
+      check_floating(c, 1);
+      Dims expected = grid.sizes();
+      expected.insert(1, input.size(1));
+      expected.resize(expected.size() - 1);
+      check_shape(c, 0, expected.span());
       DType t = compute_dtype(input.dtype());
       TensorBase outs[] = {new_empty(input.sizes(), t, input.device()),
                            new_empty(grid.sizes(), t, input.device())};

@@ -6,6 +6,7 @@
 #include "tessera/gen/resample.h"
 #include "tessera/ops/in_dtype.h"
 #include "tessera/ops/resample/tables.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -29,14 +30,28 @@ TensorBase lines(const TensorBase& t, int64_t dim) {
   return alias(t, size, contiguous_strides(size), t.storage_offset());
 }
 
-Outputs run(const Call& c, const char* kernel, int64_t length) {
+Outputs run(const Call& c, const char* kernel, int64_t length, bool is_backward) {
   const TensorBase& self = c.tensor(0);
+  check_integer(c, 1, 0, self.dim() - 1);
+  TS_CHECK(length >= 0, c.op.name, "(): expected a length of at least 0, but got ", length);
+  check_dim(c, 2, 1);
+  check_shape(c, 3, {c.tensor(2).numel(), -1});
+  check_dtype(c, 2, DType::kInt64);
+  check_dtype(c, 3, self.dtype());
+  TS_CHECK_IMPLEMENTED(self.dtype() == DType::kFloat32 || self.dtype() == DType::kFloat64,
+                       c.op.name, "(): not implemented for ", self.dtype());
   Dims size = self.sizes();
+  // The forward kernel reads a row for each tap, the backward kernel a table entry for each row.
+  const int64_t rows = size[static_cast<size_t>(c.integer(1))];
+  TS_CHECK(is_backward ? rows == c.tensor(2).numel() : rows > 0 && c.tensor(3).size(1) > 0,
+           c.op.name, "(): a table of ", c.tensor(2).numel(), " x ", c.tensor(3).size(1),
+           " weights does not fit a tensor of shape ", size);
   size[static_cast<size_t>(c.integer(1))] = length;
   TensorBase out = new_empty(size, self.dtype(), self.device());
   if (out.numel() == 0) return out;
   TensorBase dense = op::contiguous(self);
-  TensorBase inputs[] = {lines(dense, c.integer(1)), c.tensor(2), c.tensor(3)};
+  TensorBase inputs[] = {lines(dense, c.integer(1)), op::contiguous(c.tensor(2)),
+                         op::contiguous(c.tensor(3))};
   TensorBase to = lines(out, c.integer(1));
   launch(kernel, {&to, 1}, inputs);
   return out;
@@ -48,7 +63,7 @@ TS_OP({
     .schema = "_resample(Tensor self, int dim, Tensor starts, Tensor weights) -> Tensor",
     .kind = Kind::kKernel,
     .forms = kFunction,
-    .run = [](const Call& c) -> Outputs { return run(c, "resample", c.tensor(2).numel()); },
+    .run = [](const Call& c) -> Outputs { return run(c, "resample", c.tensor(2).numel(), false); },
     .saves = "starts weights",
     .backward =
         [](Backward& b) {
@@ -62,7 +77,7 @@ TS_OP({
               "-> Tensor",
     .kind = Kind::kKernel,
     .forms = kFunction,
-    .run = [](const Call& c) -> Outputs { return run(c, "resample_backward", c.integer(4)); },
+    .run = [](const Call& c) -> Outputs { return run(c, "resample_backward", c.integer(4), true); },
     .saves = "starts weights",
     .backward =
         [](Backward& b) {
@@ -86,14 +101,26 @@ TS_OP({
                            "interpolate() not implemented for ", self.dtype());
       Dims size = c.ints(1);
       int first = self.dim() - size.ndim();
+      TS_CHECK(first >= 2 || (size.empty() && first >= 0), c.op.name, "(): ", size.ndim(),
+               " output sizes do not fit an input of shape ", self.sizes());
+      check_length(c, 2, size.size());
+      TS_CHECK(name == "nearest" || name == "nearest-exact" || name == "bicubic" ||
+                   name == "linear" || name == "bilinear" || name == "trilinear",
+               c.op.name, "(): unknown mode '", name, "'");
       for (int d = 1; d < self.dim(); ++d)
         TS_CHECK(self.sizes()[d] > 0,
                  "Input and output sizes should be greater than 0, but got "
                  "input of size ",
                  self.sizes());
-      for (int64_t n : size)
-        TS_CHECK(n > 0, "Input and output sizes should be greater than 0, but got output of size ",
-                 size);
+      Dims whole = self.sizes();
+      for (int d = 0; d < size.ndim(); ++d) {
+        TS_CHECK(size[d] > 0,
+                 "Input and output sizes should be greater than 0, but got output of size ", size);
+        whole[first + d] = size[d];
+      }
+      // A table has an entry of 8 bytes or more for each element along one dimension: a result that
+      // no memory can hold is refused before it is made.
+      check_fits_memory(c, whole, self.dtype());
       // In float where the elements are narrower: rounded once, at the end.
       DType t = self.dtype(), wide = t == DType::kFloat64 ? t : DType::kFloat32;
       TensorBase out = in_dtype(self, wide);

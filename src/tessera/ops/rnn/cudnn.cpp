@@ -11,6 +11,7 @@
 #include "tessera/ops/modes.h"
 #include "tessera/ops/rnn/cudnn_call.h"
 #include "tessera/ops/rnn/network.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -90,11 +91,43 @@ Network read_network(auto&& c, int first) {
           c.tensors(1)};
 }
 
+// Raises unless the weights and states are those of the network that the arguments from `first` on
+// describe: what the kernels of cuDNN rely on.
+void check_network(const Call& c, int first) {
+  check_integer(c, first, 0, static_cast<int64_t>(Mode::kGRU));
+  check_integer(c, first + 2, 1, INT32_MAX);
+  const TensorBase& data = c.tensor(0);
+  const Dims batch_sizes = c.ints(first + 4);
+  check_dim(c, 0, batch_sizes.empty() ? 3 : 2);
+  check_floating(c, 0);
+  const Network net = read_network(c, first);
+  const bool lstm = net.mode == Mode::kLSTM;
+  const int64_t own = net.has_biases ? 4 : 2, parts = net.layers * net.directions(),
+                n = static_cast<int64_t>(net.weights.size());
+  TS_CHECK(n == parts * own || (lstm && n == parts * (own + 1)), c.op.name, "(): expected ", own,
+           " weights for each of ", parts, " layers and directions, got ", n, " in all");
+  TS_CHECK(c.has(3) == lstm, c.op.name, "(): an LSTM has a cell state, other networks have none");
+  TS_CHECK(net.at(0).w_hh.dim() == 2, c.op.name, "(): expected weights of 2 dimensions");
+  int64_t rows = 0, last = batch_sizes.empty() ? 0 : batch_sizes[0];
+  for (int64_t size : batch_sizes) {
+    TS_CHECK(size > 0 && size <= last, c.op.name,
+             "(): batch_sizes must fall and be positive, got ", batch_sizes);
+    rows += last = size;
+  }
+  TS_CHECK(batch_sizes.empty() || rows == data.size(0), c.op.name, "(): batch_sizes add up to ",
+           rows, ", but there are ", data.size(0), " rows of data");
+  std::vector<TensorBase> state{c.tensor(2)};
+  if (lstm) state.push_back(c.tensor(3));
+  TS_CHECK(fits(net, sizes_of(net, data, batch_sizes), state), c.op.name,
+           "(): weights and states do not fit an input of shape ", data.sizes());
+}
+
 constexpr int kFirst = 4;  // of the arguments that say what network it is
 
 Outputs forward(const Call& c) {
   const TensorBase& data = c.tensor(0);
   const DType t = data.dtype();
+  check_network(c, kFirst);
   const Network net = read_network(c, kFirst);
   const Dims batch_sizes = c.ints(kFirst + 4);
   const bool train = c.flag(kFirst + 5), lstm = net.mode == Mode::kLSTM;
@@ -125,10 +158,19 @@ Outputs backward(const Call& c) {
   const TensorBase& data = c.tensor(0);
   const DType t = data.dtype();
   constexpr int kNetwork = 10;
+  check_network(c, kNetwork);
   const Network net = read_network(c, kNetwork);
   const Dims batch_sizes = c.ints(kNetwork + 4);
   const bool wants_weights = c.flag(kNetwork + 5), lstm = net.mode == Mode::kLSTM;
-  Dims ints = told(net, sizes_of(net, data, batch_sizes), t, true, batch_sizes);
+  const Sizes s = sizes_of(net, data, batch_sizes);
+  Dims size = data.sizes();
+  size[size.size() - 1] = s.out() * net.directions();
+  for (int arg : {4, 7}) check_shape(c, arg, size.span());
+  for (int arg : {5, 6}) check_dtype(c, arg, DType::kUInt8);
+  if (c.has(8)) check_shape(c, 8, c.tensor(2).sizes().span());
+  TS_CHECK(lstm || !c.has(9), c.op.name, "(): only an LSTM has a gradient of its cell state");
+  if (c.has(9)) check_shape(c, 9, c.tensor(3).sizes().span());
+  Dims ints = told(net, s, t, true, batch_sizes);
   std::vector<TensorBase> out, inputs{ready(data, t), ready(c.tensor(2), t)};
   auto like = [&](const TensorBase& x) { out.push_back(new_empty(x.sizes(), t, x.device())); };
   like(data);

@@ -9,6 +9,7 @@
 #include "tessera/gen/view.h"
 #include "tessera/ops/in_dtype.h"
 #include "tessera/ops/loops.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -116,6 +117,9 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& self = c.tensor(1);
+      check_floating_or_complex(c, 1);
+      check_shape(c, 0, self.sizes().span());
+      check_dtype(c, 0, self.dtype());
       TensorBase out = new_empty(self.sizes(), self.dtype(), self.device());
       if (out.numel() == 0) return out;
       const TensorBase in[] = {c.tensor(0), self};

@@ -5,6 +5,7 @@
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/unary.h"
 #include "tessera/ops/in_dtype.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -48,6 +49,9 @@ TensorBase total(const TensorBase& t, int64_t dim) {
 // By the kernel of that name, where the backend has it.
 bool launch_backward(const Call& c, const char* kernel, TensorBase& out) {
   const TensorBase& grad = c.tensor(0);
+  check_shape(c, 1, grad.sizes().span());
+  check_floating(c, 0);
+  check_dtype(c, 1, grad.dtype());
   if (!has_kernel(grad.device(), kernel) || grad.dim() == 0) return false;
   int64_t dim = wrap_dim(c.integer(2), grad.dim());
   TensorBase in[] = {grad, c.tensor(1)};

@@ -2,6 +2,7 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -108,7 +109,13 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       // The places may lie anywhere in the storage: all of it is copied.
       const TensorBase& self = c.tensor(0);
+      check_in_storage(self.storage(), Dims{c.integer(7)}, Dims{1}, 0, self.dtype());
+      // The same length holds both geometries: they are checked against the copy.
       TensorBase line = op::clone(alias(self, {c.integer(7)}, {1}, 0));
+      check_in_storage(line.storage(), self.sizes(), self.strides(), self.storage_offset(),
+                       self.dtype());
+      check_in_storage(line.storage(), c.ints(2), c.ints(3), c.integer(4), self.dtype());
+      check_length(c, 5, self.sizes().size());
       TensorBase whole = alias(line, self.sizes(), self.strides(), self.storage_offset());
       return put(c, whole, alias(line, c.ints(2), c.ints(3), c.integer(4)));
     },

@@ -4,6 +4,7 @@
 #include "tessera/gen/creation.h"
 #include "tessera/gen/index.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -70,7 +71,13 @@ TS_OP({
     .kind = Kind::kView,
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
-      return alias(c.tensor(0), c.ints(1), c.ints(2), c.tensor(0).storage_offset() + c.integer(3));
+      const TensorBase& t = c.tensor(0);
+      int64_t offset;
+      TS_CHECK(!__builtin_add_overflow(t.storage_offset(), c.integer(3), &offset), c.op.name,
+               "(): storage offset ", c.integer(3), " is out of range");
+      check_in_storage(t.storage(), c.ints(1), c.ints(2), offset, t.dtype());
+      check_length(c, 4, t.sizes().size());
+      return alias(t, c.ints(1), c.ints(2), offset);
     },
     .backward =
         [](Backward& b) {

@@ -4,6 +4,7 @@
 #include "tessera/gen/creation.h"
 #include "tessera/gen/pad.h"
 #include "tessera/gen/view.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -213,10 +214,19 @@ TS_OP({
       const TensorBase& grad = c.tensor(0);
       TensorBase out = op::new_zeros(grad, c.ints(1).span());
       if (out.dim() == 0) {
+        TS_CHECK(grad.dim() == 1, c.op.name, "(): expected grad to have 1 dimension, but got shape ",
+                 grad.sizes());
         if (grad.numel() > 0) op::copy_(out, op::select(grad, 0, 0));
         return out;
       }
       int64_t dim = wrap_dim(c.integer(2), out.dim()), size = c.integer(3), step = c.integer(4);
+      TS_CHECK(step > 0, "step is ", step, " but must be > 0");
+      TS_CHECK(size >= 0 && size <= out.size(static_cast<int>(dim)), c.op.name, "(): size is ",
+               size, " for a dimension of ", out.size(static_cast<int>(dim)));
+      Dims expected = out.sizes();
+      expected[static_cast<size_t>(dim)] = (out.size(static_cast<int>(dim)) - size) / step + 1;
+      expected.push_back(size);
+      check_shape(c, 0, expected.span());
       int64_t windows = grad.sizes()[static_cast<size_t>(dim)];
       if (size == 0 || windows == 0) return out;
       // Whatever is fewer: windows, or places within one.
