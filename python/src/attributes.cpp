@@ -46,7 +46,11 @@ TS_GET(is_meta, boolean(t.device().is_meta()))
 TS_GET(false, boolean(false))
 TS_GET(itemsize, PyLong_FromSize_t(itemsize(t.dtype())))
 TS_GET(nbytes, PyLong_FromSize_t(t.nbytes()))
-TS_GET(version, PyLong_FromUnsignedLong(version_of(t)))
+TS_GET(version, [&] {
+  TS_CHECK(t.impl()->inference == TensorImpl::Inference::kNone,
+           "Inference tensors do not track version counter.");
+  return PyLong_FromUnsignedLong(version_of(t));
+}())
 TS_GET(output_nr, [&] {
   autograd::Meta* m = autograd::try_meta(t);
   return PyLong_FromUnsignedLong(m ? m->grad_fn.output : 0);

@@ -107,7 +107,30 @@ PyObject* set_enabled(PyObject*, PyObject* flag) {
   Py_RETURN_NONE;
 }
 
+PyObject* is_inference_enabled(PyObject*, PyObject*) { return PyBool_FromLong(inference_mode()); }
+PyObject* set_inference(PyObject*, PyObject* flag) {
+  set_inference_mode(PyObject_IsTrue(flag) == 1);
+  Py_RETURN_NONE;
+}
+PyObject* is_inference(PyObject*, PyObject* tensor) {
+  return guarded([&]() -> PyObject* {
+    const TensorBase& t = unwrap_checked(tensor, "is_inference(): argument 'input'");
+    return PyBool_FromLong(t.impl()->inference != TensorImpl::Inference::kNone);
+  });
+}
+
+// The counter of writes, also of an inference tensor.
+PyObject* count_writes(PyObject*, PyObject* tensor) {
+  return guarded([&]() -> PyObject* {
+    return PyLong_FromUnsignedLong(version_of(unwrap_checked(tensor, "tensor")));
+  });
+}
+
 PyMethodDef functions[] = {
+    {"_count_writes", count_writes, METH_O, nullptr},
+    {"is_inference_mode_enabled", is_inference_enabled, METH_NOARGS, "Is inference mode on?"},
+    {"_set_inference_mode", set_inference, METH_O, nullptr},
+    {"_is_inference", is_inference, METH_O, nullptr},
     {"is_grad_enabled", is_enabled, METH_NOARGS, "Are operators recorded for backward()?"},
     {"_set_grad_enabled", set_enabled, METH_O, nullptr},
     {"_run_backward", run_backward_function, METH_VARARGS, nullptr},

@@ -49,6 +49,7 @@ TensorIndex part_of(PyObject* o) {
     slice.start = bound(s->start);
     slice.stop = bound(s->stop);
     if (s->step != Py_None) slice.step = *bound(s->step);
+    TS_CHECK_VALUE(slice.step != 0, "slice step cannot be zero");
     return slice;
   }
   if (is_tensor(o)) return unwrap(o);
@@ -134,6 +135,9 @@ PyObject* tensor_getitem(PyObject* self, PyObject* index) {
     if (PyLong_CheckExact(index) && t.dim() > 0) {
       int64_t i;
       read_int(index, i);
+      const int64_t size = t.sizes()[0];
+      TS_CHECK_INDEX(i >= -size && i < size, "index ", i,
+                     " is out of bounds for dimension 0 with size ", size);
       return wrap(call_op(select_op(), {Value(t), Value(0), Value(i)}));
     }
     return wrap(get_index(t, parts_of(index)));

@@ -27,11 +27,11 @@ bool truth(PyObject* o, bool otherwise) {
 
 namespace {
 
-PyObject* one_or_all(const char* name, const Dims& all, PyObject* whole, const Arguments& args) {
-  PyRef rest(whole);
-  PyObject* dim;
-  bind_arguments(name, {"dim"}, args, &dim);
-  if (!dim || dim == Py_None) return rest.release();
+PyObject* one_or_all(const char* name, const Dims& all, PyObject* (*whole)(const Dims&),
+                     const Arguments& args) {
+  PyObject* dim = nullptr;
+  if (args.count || args.names) bind_arguments(name, {"dim"}, args, &dim);
+  if (!dim || dim == Py_None) return whole(all);
   int64_t d;
   if (!read_int(dim, d))
     throw raise_python(PyExc_TypeError, "%s(): argument 'dim' (position 1) must be int, not %s",
@@ -41,12 +41,12 @@ PyObject* one_or_all(const char* name, const Dims& all, PyObject* whole, const A
 }
 
 PyObject* size(PyObject* o, const Arguments& args) {
-  const Dims& d = unwrap(o).sizes();
-  return one_or_all("size", d, args.count || args.names ? nullptr : wrap_size(d), args);
+  return one_or_all(
+      "size", unwrap(o).sizes(), [](const Dims& d) -> PyObject* { return wrap_size(d); }, args);
 }
 PyObject* stride(PyObject* o, const Arguments& args) {
-  const Dims& d = unwrap(o).strides();
-  return one_or_all("stride", d, args.count || args.names ? nullptr : wrap_ints(d), args);
+  return one_or_all(
+      "stride", unwrap(o).strides(), [](const Dims& d) -> PyObject* { return wrap_ints(d); }, args);
 }
 
 #define TS_LOOK(name, expression)                      \

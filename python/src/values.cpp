@@ -66,6 +66,9 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     TensorBase t = detached(unwrap_checked(data, "_make_subclass(): argument 'data'"));
     TS_CHECK(!require_grad || is_differentiable(t.dtype()),
              "Only Tensors of floating point and complex dtype can require gradients");
+    TS_CHECK(
+        !require_grad || t.impl()->inference == TensorImpl::Inference::kNone || inference_mode(),
+        "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
     t.impl()->requires_grad = require_grad;
     return wrap_as(type, std::move(t));
   });

@@ -28,6 +28,7 @@ from ._C import (
     get_default_dtype,
     initial_seed,
     is_grad_enabled,
+    is_inference_mode_enabled,
     promote_types,
     result_type,
     set_default_device,

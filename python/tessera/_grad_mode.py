@@ -85,7 +85,10 @@ class enable_grad(_GradMode):
 
 
 class inference_mode(_Context):
-    """As no_grad: Tessera has no cheaper mode."""
+    """As no_grad; and tensors made within it can be neither written nor saved for backward outside.
+
+    With mode=False it is the other way round: operators are recorded again.
+    """
 
     def __init__(self, mode=True):
         self._mode = bool(mode)
@@ -95,11 +98,14 @@ class inference_mode(_Context):
         return inference_mode(self._mode)
 
     def __enter__(self):
-        self._before.append(_C.is_grad_enabled())
-        _C._set_grad_enabled(self._before[-1] and not self._mode)
+        self._before.append((_C.is_grad_enabled(), _C.is_inference_mode_enabled()))
+        _C._set_grad_enabled(not self._mode)
+        _C._set_inference_mode(self._mode)
 
     def __exit__(self, *unused):
-        _C._set_grad_enabled(self._before.pop())
+        grad, inference = self._before.pop()
+        _C._set_grad_enabled(grad)
+        _C._set_inference_mode(inference)
 
 
 class set_grad_enabled(_Context):

@@ -164,7 +164,9 @@ def _is_ours(thing):
 def _grads(state):
     """The gradients that tensors of the state have now."""
     leaves = [t for t in state.tensors.values() if t.requires_grad and t.is_leaf]
-    return [None if t.grad is None else (_C._place(t.grad), t.grad._version) for t in leaves]
+    return [
+        None if t.grad is None else (_C._place(t.grad), _C._count_writes(t.grad)) for t in leaves
+    ]
 
 
 def _codes(code):
@@ -226,7 +228,7 @@ class GraphCalls:
     def _watched(self, entry, state, flat, args, kwargs):
         """Runs as it is; says whether a graph would have done the same."""
         inputs = [a for a in flat if isinstance(a, Tensor)]
-        versions = [a._version for a in inputs]
+        versions = [_C._count_writes(a) for a in inputs]
         grads = _grads(state)
         entry.calls += 1
         results = self.function(*args, **kwargs)
@@ -243,7 +245,7 @@ class GraphCalls:
             same_device
             and entry.state == state
             and grads == _grads(state)
-            and versions == [a._version for a in inputs]
+            and versions == [_C._count_writes(a) for a in inputs]
             and all(isinstance(o, (Tensor, *_SIMPLE)) for o in outputs)
             and _leaves(outputs, inputs) <= known
         )
@@ -307,6 +309,7 @@ def _signature(flat, structure):
         str(structure),
         device.index,
         _C.is_grad_enabled(),
+        _C.is_inference_mode_enabled(),
         tessera.is_autocast_enabled("cuda"),
         tessera.get_autocast_dtype("cuda"),
         tessera.get_default_dtype(),

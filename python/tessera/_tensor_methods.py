@@ -112,7 +112,8 @@ def is_shared(self):
 
 @overridable
 def is_inference(self):
-    return False
+    """Was it made in inference mode?"""
+    return _C._is_inference(self)
 
 
 @overridable

@@ -122,7 +122,8 @@ TEST(ViewTest, Errors) {
   EXPECT_ERROR(x.expand(grown.span()), kRuntime,
                "The expanded size of the tensor (5) must match the existing size (4) at "
                "non-singleton dimension 1.  Target sizes: [3, 5].  Tensor sizes: [3, 4]");
-  EXPECT_ERROR(x.select(0, 3), kIndex, "index 3 is out of bounds for dimension 0 with size 3");
+  EXPECT_ERROR(x.select(0, 3), kIndex,
+               "select(): index 3 out of range for tensor of size [3, 4] at dimension 0");
   EXPECT_ERROR(x.select(2, 0), kIndex, "Dimension out of range");
   EXPECT_ERROR(slice(x, 0, 0, 3, 0), kValue, "step must be greater than zero");
   EXPECT_ERROR(slice(make({}, {1})), kIndex, "slice() cannot be applied to a 0-dim tensor.");

@@ -147,6 +147,20 @@ def linear(input, weight, bias=None):
     return out if bias is None else out + bias
 
 
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """Normalizes groups of channels of each element, then scales and shifts each channel."""
+    if (input.numel() < 2 * num_groups or num_groups == 0) and input.dim() >= 2:
+        size = input.shape
+        values = size[0] * size[1] // num_groups
+        for n in size[2:]:
+            values *= n
+        if values == 1:
+            raise ValueError(
+                f"Expected more than 1 value per channel when training, got input size {list(size)}"
+            )
+    return _ops["group_norm"](input, num_groups, weight, bias, eps)
+
+
 def mse_loss(input, target, reduction="mean"):
     difference = input - target
     squares = difference * difference

@@ -32,6 +32,8 @@ bool Meta::base_requires_grad() const {
 void set_requires_grad(const TensorBase& t, bool value) {
   TS_CHECK(!value || is_differentiable(t.dtype()),
            "only Tensors of floating point and complex dtype can require gradients");
+  TS_CHECK(!value || t.impl()->inference != TensorImpl::Inference::kInference || inference_mode(),
+           "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   if (!value && !is_leaf(t))
     raise(
         ErrorKind::kRuntime,

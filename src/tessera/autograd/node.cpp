@@ -189,7 +189,15 @@ void OpNode::add_slot(const TensorBase& t, int arg, bool save) {
   const bool by_columns =
       t.dim() >= 2 && t.strides()[t.dim() - 2] == 1 && t.strides()[t.dim() - 1] > 1;
   slot.geometry = {t.sizes(), t.dtype(), t.device(), by_columns};
-  if (save) slot.saved = SavedTensor(t, false);
+  if (save) {
+    if (t.impl()->inference != TensorImpl::Inference::kNone) [[unlikely]]
+      TS_CHECK(inference_mode(),
+               "Inference tensors cannot be saved for backward. Please do not use Tensors created "
+               "in inference mode in computation tracked by autograd. To work around this, you can "
+               "make a clone to get a normal tensor and use it in autograd, or use "
+               "`torch.no_grad()` instead of `torch.inference_mode()`.");
+    slot.saved = SavedTensor(t, false);
+  }
   if (is_differentiable(t.dtype())) edge = gradient_edge(t);
 }
 
@@ -266,7 +274,7 @@ Grads OpNode::apply(Grads&& grads) {
   Backward b{first,       grads,    args,
              results[0],  results,  result_geometry_,
              first_slot_, geometry, {wanted.get(), n},
-             made,        by_hooks};
+             made,        by_hooks, in_place};
   if (!first.defined()) first = b.grad_of(0);
   op_.record->backward(b);
   Grads out(n);

@@ -81,6 +81,8 @@ class OpNode final : public Node {
   // Called once the results are there: what backward has to know of them.
   void note_results(std::span<const TensorBase> results);
 
+  bool in_place = false;  // of the in-place variant of the operator
+
  private:
   const Op& op_;
   std::string name_;

@@ -38,7 +38,17 @@ Outputs compute(const Op& op, Args args, bool gradient) {
   return op.record->run(Call{op, args});
 }
 
+void check_inference(const TensorBase& self) {
+  if (self.impl()->inference != TensorImpl::Inference::kInference) [[likely]]
+    return;
+  TS_CHECK(inference_mode(),
+           "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
+           "clone to get a normal tensor before doing inplace update.See "
+           "https://github.com/pytorch/rfcs/pull/17 for more details.");
+}
+
 void check_inplace_leaf(const TensorBase& self) {
+  check_inference(self);
   if (!autograd::grad_enabled() || !self.requires_grad()) return;
   TS_CHECK(!autograd::is_leaf(self),
            "a leaf Variable that requires grad is being used in an in-place operation.");
@@ -113,7 +123,9 @@ Ref<OpNode> node_of_write(const Op& op, Args args, const TensorBase& self) {
     }
     kept[at] = Value(before);
   }
-  return Ref<OpNode>::adopt(new OpNode(op, kept));
+  auto node = Ref<OpNode>::adopt(new OpNode(op, kept));
+  node->in_place = true;
+  return node;
 }
 
 // A write whose result does not change with what was there: comparisons in place.
@@ -213,6 +225,8 @@ TensorBase inplace_unobserved(const Op& op, Args args) {
     kept[static_cast<size_t>(op.self_index)] = Value(before);
   }
   TensorBase result = dispatch(op, kept).take();
+  if (result.requires_grad())
+    if (auto* node = dynamic_cast<OpNode*>(autograd::grad_fn(result).get())) node->in_place = true;
   Ref<autograd::Node> cut = result.requires_grad() ? Ref<autograd::Node>() : cut_by_write(self);
   TS_CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(),
            " doesn't match the broadcast shape ", result.sizes());
@@ -231,7 +245,10 @@ TensorBase inplace_unobserved(const Op& op, Args args) {
 
 void out_unobserved(const Op& op, Args args, std::span<const TensorBase> outs) {
   bool gradient = wants_gradient(op, args);
-  for (const TensorBase& out : outs) gradient |= autograd::grad_enabled() && out.requires_grad();
+  for (const TensorBase& out : outs) {
+    check_inference(out);
+    gradient |= autograd::grad_enabled() && out.requires_grad();
+  }
   TS_CHECK(
       !gradient, op.name,
       "(): functions with out=... arguments don't support automatic differentiation, but one of "
@@ -252,7 +269,8 @@ void out_unobserved(const Op& op, Args args, std::span<const TensorBase> outs) {
       TS_CHECK(said[i].device == outs[0].device(), "device ", said[i].device,
                " does not match device of out parameter (", outs[0].device(), ")");
     if (!said[i].is_none()) continue;
-    if (op.args[i].type == ArgSpec::Type::kDType) said[i] = Value(outs[0].dtype());
+    if (op.args[i].type == ArgSpec::Type::kDType && !op.record->exact_out)
+      said[i] = Value(outs[0].dtype());
     if (op.args[i].type == ArgSpec::Type::kDevice) said[i] = Value(outs[0].device());
   }
   Outputs results = dispatch(op, said);
@@ -266,7 +284,7 @@ void out_unobserved(const Op& op, Args args, std::span<const TensorBase> outs) {
     const TensorBase& out = outs[i];
     const TensorBase& result = results[static_cast<int>(i)];
     TS_CHECK(!exact || result.dtype() == out.dtype(), "Expected out tensor to have dtype ",
-             result.dtype(), ", but got ", out.dtype(), " instead");
+             dtype_cpp_name(result.dtype()), ", but got ", dtype_cpp_name(out.dtype()), " instead");
     check_result_fits(op, result.dtype(), out.dtype());
     if (!(result.device() == out.device()))
       throw DeviceMismatch(op.name, {"the result", result}, {"out", out});

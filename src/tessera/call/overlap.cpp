@@ -113,11 +113,46 @@ Scalar read_scalar(const TensorBase& t) {
   return Scalar();
 }
 
+const char* dtype_cpp_name(DType t) {
+  switch (t) {
+    case DType::kBool:
+      return "bool";
+    case DType::kUInt8:
+      return "unsigned char";
+    case DType::kInt8:
+      return "signed char";
+    case DType::kInt16:
+      return "short int";
+    case DType::kInt32:
+      return "int";
+    case DType::kInt64:
+      return "long int";
+    case DType::kFloat16:
+      return "c10::Half";
+    case DType::kBFloat16:
+      return "c10::BFloat16";
+    case DType::kFloat32:
+      return "float";
+    case DType::kFloat64:
+      return "double";
+    case DType::kComplex64:
+      return "c10::complex<float>";
+    case DType::kComplex128:
+      return "c10::complex<double>";
+    default:
+      return dtype_name(t);
+  }
+}
+
 void check_result_fits(const Op& op, DType result, DType target) {
+  if (op.record->bool_out) {
+    TS_CHECK(target == DType::kBool || target == DType::kUInt8, op.name,
+             " only supports bool tensor for result, got: ", dtype_title(target));
+    return;
+  }
   if (result == target) return;
-  TS_CHECK(!op.record->exact_out, op.name, "(): expected object of scalar type ",
-           dtype_title(result), " but got scalar type ", dtype_title(target),
-           " for the tensor to be written");
+  TS_CHECK(!op.record->exact_out, "Expected out tensor to have dtype ", dtype_cpp_name(result),
+           ", but got ", dtype_cpp_name(target), " instead");
   TS_CHECK(can_cast(result, target), "result type ", dtype_title(result),
            " can't be cast to the desired output type ", dtype_title(target));
 }

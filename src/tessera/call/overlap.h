@@ -16,6 +16,8 @@ void resize_output(const TensorBase& out, const Dims& shape);
 // The value of a tensor with one element on the CPU, its memory up to date.
 Scalar read_scalar(const TensorBase& t);
 // Raises where a result of this dtype does not go into the tensor that is to be written.
+// The name of the element's type in C++, as PyTorch's messages have it: "long int".
+const char* dtype_cpp_name(DType t);
 void check_result_fits(const Op& op, DType result, DType target);
 
 }  // namespace tessera

@@ -72,6 +72,9 @@ class Walk {
 
   void select(int64_t at) {
     check_not_0d();
+    const int64_t size = view_.size(dim_);
+    TS_CHECK_INDEX(at >= -size && at < size, "index ", at, " is out of bounds for dimension ",
+                   dim_ + selected_++, " with size ", size);
     view_ = op::select(view_, dim_, at);
   }
 
@@ -113,6 +116,7 @@ class Walk {
   int64_t dim_ = 0;
   int64_t behind_masks_ = 0;
   int taken_ = 0, done_ = 0;
+  int64_t selected_ = 0;  // dimensions that an integer has taken out of the view
   bool ellipsis_ = false;
 };
 

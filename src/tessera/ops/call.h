@@ -63,6 +63,7 @@ struct Backward {
   std::span<const bool> wanted;
   std::span<TensorBase> grads;  // of each slot, to be filled
   bool by_hooks;                // some of what was saved came back through the program's hooks
+  bool in_place;                // of the in-place variant
 
   bool wants(int i, int k = 0) const {
     int at = first_slot[i] + k;

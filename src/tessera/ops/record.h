@@ -119,6 +119,8 @@ struct OpRecord {
   Numbers numbers = Numbers::kJoin;
   // What `out=` or the in-place form writes must have the result's dtype: nothing is converted.
   bool exact_out = false;
+  // `out=` must have dtype bool or uint8.
+  bool bool_out = false;
   // May raise by its data (division of integers by zero): never deferred.
   bool raises_on_data = false;
   // run() changes target(call): self itself in the in-place form, a copy of it otherwise. Without

@@ -21,14 +21,13 @@ void refuse_shape(const Call& c, int arg, std::span<const int64_t> expected) {
 }
 
 void refuse_dim(const Call& c, int arg, int expected) {
-  raise(ErrorKind::kRuntime,
-        cat(c.op.name, "(): expected ", name_of(c, arg), " to have ", expected,
-            " dimensions, but got shape ", c.tensor(arg).sizes()));
+  raise(ErrorKind::kRuntime, cat(c.op.name, "(): expected ", name_of(c, arg), " to have ", expected,
+                                 " dimensions, but got shape ", c.tensor(arg).sizes()));
 }
 
 void refuse_dtype(const Call& c, int arg, const char* expected) {
-  raise(ErrorKind::kRuntime, cat(c.op.name, "(): expected ", name_of(c, arg), " to have ",
-                                 expected, ", but got ", dtype_name(c.tensor(arg).dtype())));
+  raise(ErrorKind::kRuntime, cat(c.op.name, "(): expected ", name_of(c, arg), " to have ", expected,
+                                 ", but got ", dtype_name(c.tensor(arg).dtype())));
 }
 
 void refuse_integer(const Call& c, int arg, int64_t low, int64_t high) {
@@ -46,12 +45,12 @@ void refuse_length(const Call& c, int arg, size_t expected) {
 
 }  // namespace detail
 
-void check_fits_memory(const Call& c, std::span<const int64_t> sizes, DType dtype) {
-  constexpr int64_t kMaxBytes = int64_t{1} << 40;  // more than the memory of any machine in use
-  const int64_t n = checked_numel(c, sizes);
-  TS_CHECK_KIND(kOutOfMemory, n <= kMaxBytes / static_cast<int64_t>(itemsize(dtype)), c.op.name,
-                "(): can't allocate memory: you tried to allocate a result of shape ",
-                Dims(sizes));
+void check_fits_memory(const Call& c, std::span<const int64_t> sizes, DType dtype, Device device) {
+  constexpr int64_t kSmall = int64_t{1} << 30;  // bytes
+  checked_numel(c, sizes);
+  const int64_t n = tessera::checked_numel(Dims(sizes), dtype);
+  if (n <= kSmall / static_cast<int64_t>(itemsize(dtype)) || device.is_meta()) return;
+  new_empty({n}, dtype, device);  // raises, and is freed at once
 }
 
 int64_t checked_numel(const Call& c, std::span<const int64_t> sizes) {

@@ -76,11 +76,27 @@ int64_t checked_numel(const Dims& sizes, DType dtype) {
   return numel;
 }
 
+std::atomic<int> inference_modes{0};
+namespace {
+thread_local bool t_inference_mode = false;
+
+TensorBase fresh(Ref<TensorImpl> impl) {
+  if (inference_mode()) [[unlikely]]
+    impl->inference = TensorImpl::Inference::kInference;
+  return TensorBase(std::move(impl));
+}
+}  // namespace
+bool thread_in_inference_mode() { return t_inference_mode; }
+void set_inference_mode(bool on) {
+  if (on != t_inference_mode) inference_modes.fetch_add(on ? 1 : -1, std::memory_order_relaxed);
+  t_inference_mode = on;
+}
+
 TensorBase new_unallocated(const Dims& sizes, DType dtype, Device device) {
   int64_t numel = checked_numel(sizes, dtype);
   auto storage = Ref<Storage>::make(device, static_cast<size_t>(numel) * itemsize(dtype));
   storage->made_for(sizes.data(), sizes.ndim(), dtype);
-  return TensorBase(
+  return fresh(
       Ref<TensorImpl>::make(std::move(storage), dtype, sizes, contiguous_strides(sizes), 0));
 }
 
@@ -95,7 +111,7 @@ TensorBase new_empty_strided(const Dims& sizes, const Dims& strides, DType dtype
   auto storage = Ref<Storage>::make(device, bytes_spanned(sizes, strides, dtype));
   storage->made_for(sizes.data(), sizes.ndim(), dtype);
   allocate(*storage);
-  return TensorBase(Ref<TensorImpl>::make(std::move(storage), dtype, sizes, strides, 0));
+  return fresh(Ref<TensorImpl>::make(std::move(storage), dtype, sizes, strides, 0));
 }
 
 TensorBase alias(const TensorBase& t, Dims sizes, Dims strides, int64_t offset) {
@@ -106,6 +122,7 @@ TensorBase alias_as(const TensorBase& t, DType dtype, Dims sizes, Dims strides, 
   auto impl =
       Ref<TensorImpl>::make(t.impl()->storage, dtype, std::move(sizes), std::move(strides), offset);
   impl->own_version = t.impl()->own_version;
+  impl->inference = t.impl()->inference;
   return TensorBase(std::move(impl));
 }
 
@@ -124,8 +141,14 @@ void count_write(const TensorBase& t) {
   t.storage().writes_apart.fetch_add(1, std::memory_order_relaxed);
 }
 
+void detach_inference(const TensorBase& t) {
+  if (t.impl()->inference == TensorImpl::Inference::kInference && !inference_mode())
+    t.impl()->inference = TensorImpl::Inference::kDetached;
+}
+
 TensorBase counted_apart(TensorBase t) {
   t.impl()->own_version = std::make_shared<std::atomic<uint32_t>>(0);
+  detach_inference(t);
   return t;
 }
 
@@ -282,7 +305,7 @@ Dims preserved_strides(std::span<const TensorBase* const> of, const Dims& shape)
 TensorBase from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, Device device,
                      void* owner, void (*release)(void*)) {
   auto made = Ref<Storage>::make(device, bytes_spanned(sizes, strides, dtype));
-  TensorBase t(Ref<TensorImpl>::make(std::move(made), dtype, sizes, strides, 0));
+  TensorBase t = fresh(Ref<TensorImpl>::make(std::move(made), dtype, sizes, strides, 0));
   // Last: where an exception is thrown the owner stays the caller's.
   Storage& storage = t.storage();
   storage.data = data;

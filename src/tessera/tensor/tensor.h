@@ -1,6 +1,7 @@
 // The tensor: a strided view over a storage. TensorBase is a handle that the core passes around;
 // the C++ face's Tensor (tessera/tessera.h) derives from it and adds the operators as methods.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <optional>
 
@@ -32,6 +33,9 @@ class TensorImpl final : public RefCounted {
   bool requires_grad = false;  // a leaf that wants one, or a result with a grad_fn
   bool is_view = false;        // made by a view operator
   bool owns_python = false;    // see python/src/tensor_object.h
+  // Made in inference mode, or a view of such a tensor: see Note [Inference tensors].
+  enum class Inference : uint8_t { kNone, kInference, kDetached };
+  Inference inference = Inference::kNone;
   void* python = nullptr;      // the one Python object of this tensor, if there is one
   Dims sizes;
   Dims strides;
@@ -41,6 +45,17 @@ class TensorImpl final : public RefCounted {
 
   Device device() const { return storage->device; }
 };
+
+// Note [Inference tensors]
+// A tensor made in inference mode, and each view of it, can be neither written in place outside the
+// mode nor saved for backward. One detached outside the mode may be written. `inference_mode` is a
+// state of the thread; the counter lets threads skip the thread-local variable while none has it.
+extern std::atomic<int> inference_modes;  // number of threads in the mode
+bool thread_in_inference_mode();
+inline bool inference_mode() {
+  return inference_modes.load(std::memory_order_relaxed) != 0 && thread_in_inference_mode();
+}
+void set_inference_mode(bool on);
 
 // Called when the last reference goes while Python's object is kept alive by the tensor.
 extern void (*release_python_object)(void* object);
@@ -103,6 +118,8 @@ TensorBase alias(const TensorBase& t, Dims sizes, Dims strides, int64_t offset);
 uint32_t version_of(const TensorBase& t);
 void count_write(const TensorBase& t);
 TensorBase counted_apart(TensorBase t);
+// Lets a view that detach() or `.data` has just made be written outside inference mode.
+void detach_inference(const TensorBase& t);
 // ... that reads its bytes as another dtype; `offset` counts elements of it.
 TensorBase alias_as(const TensorBase& t, DType dtype, Dims sizes, Dims strides, int64_t offset);
 

@@ -8,6 +8,14 @@ namespace tessera {
 namespace {
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
 constexpr double kSeluScale = 1.0507009873554804934193349852946;
+
+// Refused as in PyTorch, although the value before the write is still there.
+void check_slope(const Backward& b, double alpha) {
+  TS_CHECK(!b.in_place || alpha >= 0,
+           "In-place elu backward calculation is triggered with a negative slope which is not "
+           "supported. This is caused by calling in-place forward function with a negative slope, "
+           "please call out-of-place version instead.");
+}
 }  // namespace
 
 TS_BODY(elu, "t", 't', 1, (TS_FLOATS), return select(a <= T(0), expm1(a) * s0, a);)
@@ -21,6 +29,7 @@ TS_OP({
     .saves = "self",
     .backward =
         [](Backward& b) {
+          check_slope(b, b.number(1));
           b.set(0, op::_elu_backward(b.grad, b.tensor(0), b.number(1), 1.0, 1.0));
         },
     .samples = {{"T(3, 4)"}, {"T(3, 4), 1.5"}},
@@ -83,6 +92,7 @@ TS_OP({
     .backward =
         [](Backward& b) {
           double alpha = b.number(1);
+          check_slope(b, alpha);
           b.set(0, op::_elu_backward(b.grad, b.tensor(0), alpha, 1.0, 1.0 / alpha));
         },
     .samples = {{"T(3, 4)"}, {"T(3, 4), 1.5"}},

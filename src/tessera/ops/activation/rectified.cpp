@@ -72,7 +72,15 @@ TS_OP({
     .body = &leaky_relu_body,
     .saves = "self",
     .backward =
-        [](Backward& b) { b.set(0, op::_leaky_relu_backward(b.grad, b.tensor(0), b.number(1))); },
+        [](Backward& b) {
+          TS_CHECK(!b.in_place || b.number(1) >= 0,
+                   "In-place leakyReLu backward calculation is triggered with a negative slope "
+                   "which is not supported. This is caused by calling in-place forward function "
+                   "with a negative slope, please call out-of-place version instead. File an issue "
+                   "at https://github.com/pytorch/pytorch if you do require supporting in-place "
+                   "leakRelu backward calculation with negative slope");
+          b.set(0, op::_leaky_relu_backward(b.grad, b.tensor(0), b.number(1)));
+        },
     .samples = {{"T(3, 4)"}, {"T(3, 4), 0.25"}},
 });
 TS_BODY(leaky_relu_backward, "tt", 't', 1, (TS_FLOATS), return select(b > T(0), a, a* s0);)

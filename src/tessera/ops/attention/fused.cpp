@@ -78,8 +78,7 @@ void check_operands(const Call& c, int first) {
            " heads of queries do not share ", k.size(1), " heads of keys");
   for (int arg = first; arg < first + 3; ++arg)
     TS_CHECK_IMPLEMENTED(c.tensor(arg).numel() > 0 && c.tensor(arg).size(3) % kVector == 0 &&
-                             c.tensor(arg).size(3) <= kMaxWidth &&
-                             is_laid_out(c.tensor(arg)),
+                             c.tensor(arg).size(3) <= kMaxWidth && is_laid_out(c.tensor(arg)),
                          c.op.name, "(): not implemented for operands of size ",
                          c.tensor(arg).sizes(), " and stride ", c.tensor(arg).strides());
 }

@@ -66,6 +66,7 @@ TS_OP({
     .kind = Kind::kPointwise,
     .forms = kFunction | kMethod | kInplace | kOut,
     .body = &bitwise_not_body,
+    .exact_out = true,
     .not_differentiable = true,
     .samples = {{"B(3, 4)"}, {"I([5, -3], 99)"}},
 });

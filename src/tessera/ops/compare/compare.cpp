@@ -58,6 +58,7 @@ TS_OP({
           TS_CHECK(!is_complex(c.dtype_of(0)), "isposinf does not support complex inputs.");
         },
     .body = &isposinf_body,
+    .exact_out = true,
     .not_differentiable = true,
     .samples = {{"T(3, 4)"}},
 });
@@ -75,6 +76,7 @@ TS_OP({
           TS_CHECK(!is_complex(c.dtype_of(0)), "isneginf does not support complex inputs.");
         },
     .body = &isneginf_body,
+    .exact_out = true,
     .not_differentiable = true,
     .samples = {{"T(3, 4)"}},
 });

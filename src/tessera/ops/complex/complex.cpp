@@ -193,6 +193,7 @@ TS_OP({
     .example = "torch.conj_physical(torch.tensor([1 + 2j]))",
     .forms = kFunction | kMethod | kInplace | kOut,
     .run = [](const Call& c) -> Outputs { return op::conj(c.tensor(0)); },
+    .exact_out = true,
     .samples = {{"C(3, 4)"}},
 });
 

@@ -39,8 +39,9 @@ Dims spatial(const Dims& sizes) {
 [[noreturn]] void refuse_kernel_size(const Dims& weight) {
   Dims kernel = spatial(weight);
   if (kernel.size() == 3)
-    raise(ErrorKind::kRuntime, cat("kernel size should be greater than zero, but got: ",
-                                   image_text(kernel), " (TxHxW)"));
+    raise(
+        ErrorKind::kRuntime,
+        cat("kernel size should be greater than zero, but got: ", image_text(kernel), " (TxHxW)"));
   if (kernel.size() == 1) kernel.insert(0, 1);
   raise(ErrorKind::kRuntime, cat("kernel size should be greater than zero, but got ",
                                  named_text("kernel", kernel, " ")));

@@ -160,6 +160,7 @@ TS_OP({
           if (b.wants(3))
             b.set(3, grown(op::gather(b.grad, b.integer(1), b.tensor(2)), b.shape(3)));
         },
+    .exact_out = true,
     .updates_self = true,
     .samples = {{"T(5, 3), 0, I([[0, 4, 2], [3, 3, 1]], 5), T(2, 3)"},
                 {"T(5, 3), 1, I([[0, 2]], 3), T(1, 2)"}},
@@ -185,6 +186,7 @@ TS_OP({
           check_has_gradient(b);
           b.set(0, op::scatter(b.grad, b.integer(1), b.tensor(2), Scalar(0)));
         },
+    .exact_out = true,
     .updates_self = true,
     .samples = {{"T(5, 3), 0, I([[0, 4, 2], [3, 3, 1]], 5), 2.5"}},
 });
@@ -212,6 +214,7 @@ TS_OP({
             b.set(3, grown(op::gather(b.grad, b.integer(1), b.tensor(2)), b.shape(3)));
         },
     .autocast = Autocast::kPromoteGpu,
+    .exact_out = true,
     .updates_self = true,
     .samples = {{"T(5, 3), 0, I([[0, 4, 2], [0, 3, 2]], 5), T(2, 3)"},
                 {"T(5, 3), 1, I([[0, 0]], 3), T(1, 2)"}},
@@ -329,6 +332,7 @@ TS_OP({
       TensorBase t = op::expand(self, broadcast_shapes(like_self, self.sizes()).span());
       return found(t, dim, i);
     },
+    .exact_out = true,
     .samples = {{"T(3, 4), I([[0, 3, 2, 1]], 4), 1"}, {"T(3, 4), I([[11, 0]], 12)"}},
 });
 

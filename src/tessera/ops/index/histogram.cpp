@@ -233,6 +233,7 @@ TS_OP({
       return count(as_points(self), TensorBase(), {&edges, 1}, Bins::kEven);
     },
     .backward = refuse_gradient,
+    .exact_out = true,
     .samples = {{"torch.tensor([[-3.5, 0.5], [2.0, 3.0]]), 5, -3, 3"},
                 {"torch.tensor([1.0, 2.0, 4.0]), 4"}},
 });

@@ -88,6 +88,7 @@ TS_OP({
           bool is_real = !b.scalar(4).is_complex();
           b.set(3, op::mul(g, is_real ? b.scalar(4) : Scalar(c128(alpha.re, -alpha.im))));
         },
+    .exact_out = true,
     .updates_self = true,
     .samples = {{"T(5, 4), 0, I([0, 4, 0], 5), T(3, 4)"}, {"T(5), 0, I([1], 5), T(1), alpha=2"}},
 });
@@ -142,6 +143,7 @@ TS_OP({
           if (b.wants(3)) b.set(3, op::index_select(b.grad, b.integer(1), b.tensor(2)));
         },
     .autocast = Autocast::kPromoteCpu,
+    .exact_out = true,
     .updates_self = true,
     .samples = {{"T(5, 4), 0, I([0, 4, 2], 5), T(3, 4)"}, {"T(5, 4), -1, I([1], 4), T(5, 1)"}},
 });

@@ -68,8 +68,7 @@ TS_OP({
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) -> Outputs {
       const TensorBase &self = c.tensor(0), &mask = c.tensor(1);
-      TS_CHECK(mask.dtype() == DType::kBool || mask.dtype() == DType::kUInt8,
-               "masked_select: expected BoolTensor for mask");
+      TS_CHECK(mask.dtype() == DType::kBool, "masked_select: expected BoolTensor for mask");
       check_same_device(c.op, c.args);
       Dims shape = broadcast_shapes(self.sizes(), mask.sizes());
       TensorBase where = expanded(mask, shape);
@@ -88,6 +87,7 @@ TS_OP({
           mask = in_dtype(mask, DType::kBool);
           b.set(0, op::masked_scatter_(whole, mask, b.grad));
         },
+    .exact_out = true,
     .samples = {{"T(3, 4), B(3, 4)"}, {"T(4), B(3, 1)"}, {"T(3, 4), B(4)"}},
 });
 
@@ -100,11 +100,11 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       const TensorBase &self = c.tensor(0), &mask = c.tensor(1), &source = c.tensor(2);
       TS_CHECK(self.dtype() == source.dtype(),
-               "masked_scatter: expected self and source to have same dtypes but got ",
-               self.dtype(), " and ", source.dtype());
+               "masked_scatter: expected self and source to have same dtypes but got",
+               dtype_title(self.dtype()), " and ", dtype_title(source.dtype()));
       TS_CHECK(mask.dtype() == DType::kBool,
                "masked_scatter_ only supports boolean masks, but got mask with dtype ",
-               mask.dtype());
+               dtype_title(mask.dtype()));
       check_same_device(c.op, c.args);
       Dims shape = broadcast_shapes(self.sizes(), mask.sizes());
       TS_CHECK(!c.inplace || shape == self.sizes(), "output with shape ", self.sizes(),

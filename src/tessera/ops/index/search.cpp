@@ -164,6 +164,7 @@ TS_OP({
       if (out.numel() > 0) launch("isin", {&out, 1}, in, {&invert, 1});
       return out;
     },
+    .exact_out = true,
     .not_differentiable = true,
     .samples = {{"I([[1, 2], [3, 4]]), I([2, 4, 7])"},
                 {"I([1, 2]), 2, invert=True"},

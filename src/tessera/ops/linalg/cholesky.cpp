@@ -49,6 +49,7 @@ TS_OP({
           b.set(0, op::mul(s, Scalar(0.5)));
         },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
 });
 
 namespace {
@@ -68,6 +69,7 @@ TS_OP({
     .forms = kFunction | kOut,
     .run = [](const Call& c) { return cholesky(c, 1, "linalg.cholesky"); },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
     .raises_on_data = true,
 });
 

@@ -106,6 +106,7 @@ TS_OP({
       check_lapack_dtype(c.tensor(0), "linalg.det");
       return op::_linalg_det(c.tensor(0))[0];
     },
+    .exact_out = true,
     .samples = {{"T(3, 3, dtype='float64')"}, {"T(2, 3, 3, dtype='float64')"}},
 });
 
@@ -168,6 +169,7 @@ TS_OP({
     .example = "torch.linalg.slogdet(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))",
     .forms = kFunction | kOut,
     .run = slogdet,
+    .exact_out = true,
     .samples = {{"T(3, 3, dtype='float64')"}},
 });
 

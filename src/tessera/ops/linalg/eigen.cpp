@@ -100,6 +100,7 @@ TS_OP({
     .forms = kFunction | kOut,
     .run = [](const Call& c) -> Outputs { return op::_linalg_eigh(c.tensor(0), c.text(1), true); },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
     .raises_on_data = true,
 });
 
@@ -112,6 +113,7 @@ TS_OP({
       return op::_linalg_eigh(c.tensor(0), c.text(1), c.tensor(0).requires_grad())[0];
     },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
     .raises_on_data = true,
 });
 
@@ -174,6 +176,7 @@ TS_OP({
     .forms = kFunction | kOut,
     .run = [](const Call& c) -> Outputs { return op::_linalg_eig(c.tensor(0), true); },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
     .raises_on_data = true,
 });
 
@@ -186,6 +189,7 @@ TS_OP({
       return op::_linalg_eig(c.tensor(0), c.tensor(0).requires_grad())[0];
     },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
     .raises_on_data = true,
 });
 

@@ -6,6 +6,7 @@
 #include "tessera/gen/reduce.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/linalg/common.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -24,6 +25,13 @@ TensorBase range_of(const TensorBase& a, int64_t q, int64_t niter) {
     x = op::linalg_qr(op::matmul(a, x))[0];
   }
   return x;
+}
+
+// Four matrix operators for each iteration: more than so many are a mistake that would never end.
+void check_niter(const Call& c, int arg) {
+  constexpr int64_t kMaxIterations = 1 << 20;
+  TS_CHECK_VALUE(c.integer(arg) <= kMaxIterations, c.op.name, "(): niter(=", c.integer(arg),
+                 ") must not be greater than ", kMaxIterations);
 }
 
 Outputs svd_lowrank(TensorBase a, int64_t q, int64_t niter) {
@@ -49,6 +57,7 @@ TS_OP({
       check_matrix(a, "svd_lowrank");
       check_lapack_dtype(a, "svd_lowrank");
       if (c.has(3)) a = op::sub(a, c.tensor(3));
+      if (c.has(2)) check_niter(c, 2);
       return svd_lowrank(a, c.has(1) ? c.integer(1) : 6, c.has(2) ? c.integer(2) : 2);
     },
     .random = true,
@@ -69,6 +78,7 @@ TS_OP({
       TS_CHECK_VALUE(q >= 0 && q <= least, "q(=", q,
                      ") must be non-negative integer and not greater than min(m, n)=", least);
       TS_CHECK_VALUE(c.integer(3) >= 0, "niter(=", c.integer(3), ") must be non-negative integer");
+      check_niter(c, 3);
       const int64_t rows = -2;
       if (c.flag(2)) a = op::sub(a, op::mean(a, std::span(&rows, 1), true));
       return svd_lowrank(a, q, c.integer(3));

@@ -98,7 +98,8 @@ TS_OP({
     .run = [](const Call& c) -> Outputs {
       check_matrix(c.tensor(0), "linalg.lstsq");
       check_shape(c, 1, with(batch_of(c.tensor(0)), {c.tensor(0).size(-2), -1}).span());
-      check_shape(c, 2, with(batch_of(c.tensor(0)), {c.tensor(0).size(-1), c.tensor(1).size(-1)}).span());
+      check_shape(c, 2,
+                  with(batch_of(c.tensor(0)), {c.tensor(0).size(-1), c.tensor(1).size(-1)}).span());
       check_matrix(c.tensor(3), "linalg.lstsq", "rest");
       const int64_t rows = -2;
       TensorBase size = op::abs(c.tensor(3));

@@ -110,6 +110,7 @@ TS_OP({
       check_info(out[2], Failed::kLu, "torch.linalg.lu_factor");
       return {out[0], out[1]};
     },
+    .exact_out = true,
     .raises_on_data = true,
     .samples = {{"T(3, 3, dtype='float64')"}, {"T(2, 4, dtype='float64')"}},
 });
@@ -198,6 +199,7 @@ TS_OP({
                                : new_empty({0}, a.dtype(), a.device());
       return std::vector<TensorBase>{p, lu[0], lu[1]};
     },
+    .exact_out = true,
     .samples = {{"T(3, 3, dtype='float64')"}, {"T(4, 2, dtype='float64')"}},
 });
 
@@ -262,6 +264,7 @@ TS_OP({
       if (left) return op::_lu_solve_factors(lu, pivots, b, adjoint);
       return mH(op::_lu_solve_factors(lu, pivots, mH(b), !adjoint));
     },
+    .exact_out = true,
 });
 
 // By the factors themselves where they are differentiated.

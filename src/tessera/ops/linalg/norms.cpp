@@ -128,6 +128,7 @@ TS_OP({
       return op::_vector_norm(x, p, dims.span(), c.flag(3));
     },
     .autocast = Autocast::kFloat32Gpu,
+    .exact_out = true,
     .samples = {{"T(3, 4)"},
                 {"T(3, 4), 1, 0"},
                 {"T(3, 4), 3, (0, 1), True"},
@@ -212,6 +213,7 @@ TS_OP({
     .forms = kFunction | kOut,
     .run = matrix_norm,
     .autocast = Autocast::kFloat32Gpu,
+    .exact_out = true,
     .samples = {{"T(3, 4), 1"}, {"T(2, 3, 4), float('inf'), (0, 2), True"}},
 });
 
@@ -222,6 +224,7 @@ TS_OP({
     .forms = kFunction | kOut,
     .run = matrix_norm,
     .autocast = Autocast::kFloat32Gpu,
+    .exact_out = true,
     .samples = {{"T(3, 4)"}},
 });
 
@@ -250,6 +253,7 @@ TS_OP({
       return op::linalg_vector_norm(x, c.has(1) ? c.scalar(1) : Scalar(2), dim, c.flag(3), dtype);
     },
     .autocast = Autocast::kFloat32Gpu,
+    .exact_out = true,
     .samples = {{"T(3, 4)"}, {"T(3, 4), 1"}, {"T(3), 3"}, {"T(2, 3, 4), 2, 1"}},
 });
 
@@ -274,6 +278,7 @@ TS_OP({
       return op::linalg_matrix_norm(x, c.text(1), dim, c.flag(3), dtype);
     },
     .autocast = Autocast::kFloat32Gpu,
+    .exact_out = true,
 });
 
 TS_OP({
@@ -291,6 +296,7 @@ TS_OP({
                                     dtype);
     },
     .autocast = Autocast::kFloat32Gpu,
+    .exact_out = true,
     .samples = {{"T(3, 4), 2"}, {"T(3, 4), 3, 1, True"}},
 });
 
@@ -309,6 +315,7 @@ TS_OP({
       return op::linalg_matrix_norm(x, std::string_view("nuc"), dim, c.flag(3), dtype);
     },
     .autocast = Autocast::kFloat32Gpu,
+    .exact_out = true,
     .samples = {{"T(3, 4)"}},
 });
 

@@ -43,6 +43,7 @@ TS_OP({
       }
       return out;
     },
+    .exact_out = true,
     .samples = {{"U(3, 3), 0"}, {"U(3, 3), 3"}, {"U(2, 2, 2), 6"}},
 });
 

@@ -25,6 +25,7 @@ TS_OP({
       return op::squeeze(op::mm(a, op::unsqueeze(v, 1)), 1);
     },
     .autocast = {Cast::kLower, Cast::kKeep},
+    .exact_out = true,
     .samples = {{"T(3, 4), T(4)"}, {"T(3, 0), T(0)"}},
 });
 
@@ -58,6 +59,7 @@ TS_OP({
       return dot(c.tensor(0), c.tensor(1));
     },
     .autocast = {Cast::kPromote, Cast::kKeep},
+    .exact_out = true,
     .samples = {{"T(4), T(4)"}, {"T(0), T(0)"}},
 });
 
@@ -71,6 +73,7 @@ TS_OP({
       return dot(conj(c.tensor(0)), c.tensor(1));
     },
     .autocast = {Cast::kPromote, Cast::kKeep},
+    .exact_out = true,
     .samples = {{"T(4), T(4)"}},
 });
 
@@ -108,6 +111,7 @@ TS_OP({
       return op::tensordot(a, b, {&of_a, 1}, {&of_b, 1});
     },
     .autocast = Autocast::kPromoteGpu,
+    .exact_out = true,
     .samples = {{"T(4), T(4)"}, {"T(2, 4), T(3, 4)"}, {"T(), T(3)"}},
 });
 
@@ -254,6 +258,7 @@ TS_OP({
       return op::reshape(Chain(all).product(), shape.span());
     },
     .autocast = Autocast::kLower,
+    .exact_out = true,
     .samples = {{"[T(2, 3), T(3, 4), T(4, 2)]"}, {"[T(3), T(3, 4), T(4)]"}, {"[T(2, 3), T(3)]"}},
 });
 
@@ -271,6 +276,7 @@ TS_OP({
       return all.size() == 1 ? all[0] : op::linalg_multi_dot(all);
     },
     .autocast = Autocast::kLower,
+    .exact_out = true,
     .samples = {{"T(2, 3), T(3, 4), T(4, 2)"}},
 });
 

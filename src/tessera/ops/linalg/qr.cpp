@@ -315,6 +315,7 @@ TS_OP({
           b.set(0, op::cat(parts, -1));
         },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
 });
 
 TS_OP({

@@ -105,6 +105,7 @@ TS_OP({
         },
     .flops = [](const Call& c) { return linalg::product_flops(c.tensor(1), c.tensor(2)); },
     .autocast = Autocast::kLower,
+    .exact_out = true,
     .samples = {{"T(2, 3), T(2, 4), T(4, 3)"},
                 {"T(3), T(2, 4), T(4, 3), beta=2, alpha=3"},
                 {"T(3), T(2, 4), T(4, 3)"}},
@@ -136,6 +137,7 @@ TS_OP({
           if (b.wants(2)) b.set(2, scaled(op::mv(linalg::mH(b.tensor(1)), b.grad), b.scalar(4)));
         },
     .autocast = Autocast::kLowerGpu,
+    .exact_out = true,
     .samples = {{"T(2), T(2, 3), T(3)"}, {"T(), T(2, 3), T(3), beta=2, alpha=3"}},
 });
 
@@ -188,6 +190,7 @@ TS_OP({
           if (b.wants(2)) b.set(2, op::bmm(linalg::mH(b.tensor(1)), g));
         },
     .autocast = Autocast::kLower,
+    .exact_out = true,
     .samples = {{"P(2, 3), P(2, 2, 5), P(2, 5, 3)"},
                 {"P(3), P(2, 2, 5), P(2, 5, 3), beta=2, alpha=3"}},
 });
@@ -218,6 +221,7 @@ TS_OP({
         },
     .flops = [](const Call& c) { return linalg::product_flops(c.tensor(1), c.tensor(2)); },
     .autocast = Autocast::kLower,
+    .exact_out = true,
     .samples = {{"T(4, 2, 3), T(4, 2, 5), T(4, 5, 3)"},
                 {"T(3), T(4, 2, 5), T(4, 5, 3), beta=2, alpha=3"}},
 });

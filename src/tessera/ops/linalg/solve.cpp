@@ -98,6 +98,7 @@ TS_OP({
       if (c.flag(3)) check_info(s.info, Failed::kSolve, "torch.linalg.solve_ex");
       return {s.x, s.info};
     },
+    .exact_out = true,
     .samples = {{"T(3, 3, dtype='float64'), T(3, 2, dtype='float64')"}},
 });
 
@@ -112,6 +113,7 @@ TS_OP({
       return s.x;
     },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
     .raises_on_data = true,
     .samples = {{"T(3, 3, dtype='float64'), T(3, 2, dtype='float64')"},
                 {"T(2, 3, 3, dtype='float64'), T(3, 2, dtype='float64')"},
@@ -141,6 +143,7 @@ TS_OP({
           b.set(0, op::neg(op::matmul(x, op::matmul(b.grad, x))));
         },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
     .samples = {{"T(3, 3, dtype='float64')"}},
 });
 
@@ -155,6 +158,7 @@ TS_OP({
       return out[0];
     },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
     .raises_on_data = true,
     .samples = {{"T(3, 3, dtype='float64')"}, {"T(2, 3, 3, dtype='float64')"}},
 });
@@ -166,6 +170,7 @@ TS_OP({
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) -> Outputs { return op::linalg_inv(c.tensor(0)); },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
     .raises_on_data = true,
     .samples = {{"T(3, 3, dtype='float64')"}},
 });

@@ -140,6 +140,7 @@ TS_OP({
                              c.has(2) ? std::optional(c.text(2)) : std::nullopt);
     },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
     .raises_on_data = true,
 });
 
@@ -153,6 +154,7 @@ TS_OP({
                              c.has(1) ? std::optional(c.text(1)) : std::nullopt)[1];
     },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
     .raises_on_data = true,
     .samples = {{"T(3, 3, dtype='float64')"}, {"T(3, 2, dtype='float64')"}},
 });

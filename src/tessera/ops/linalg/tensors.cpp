@@ -4,11 +4,19 @@
 #include "tessera/gen/creation.h"
 #include "tessera/gen/join.h"
 #include "tessera/gen/linalg.h"
+#include "tessera/gen/rearrange.h"
+#include "tessera/gen/scan.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/in_dtype.h"
 #include "tessera/ops/linalg/common.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
+
+namespace {
+// Powers from which a Vandermonde matrix is one running product instead of an operator for each.
+constexpr int64_t kManyPowers = 1024;
+}  // namespace
 
 using namespace linalg;
 
@@ -96,6 +104,15 @@ TS_OP({
       // One product more at a time, as a running product rounds.
       const DType dtype = is_integral(x.dtype(), false) ? DType::kInt64 : x.dtype();
       TensorBase column = op::unsqueeze(in_dtype(x, dtype), -1);
+      Dims shape = x.sizes();
+      shape.push_back(n);
+      check_fits_memory(c, shape, dtype, x.device());
+      if (n > kManyPowers) {
+        TensorBase base = op::expand(column, shape.span());
+        base =
+            op::cat(std::vector<TensorBase>{op::ones_like(column), op::slice(base, -1, 1, n)}, -1);
+        return op::cumprod(base, -1);
+      }
       std::vector<TensorBase> columns{op::ones_like(column), column};
       for (int64_t k = 2; k < n; ++k) columns.push_back(op::mul(columns.back(), column));
       return op::cat(columns, -1);

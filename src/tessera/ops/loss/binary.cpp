@@ -64,8 +64,10 @@ TS_OP({
       TS_CHECK_VALUE(x.sizes() == t.sizes(), "Using a target size (", t.sizes(),
                      ") that is different to the input size (", x.sizes(),
                      ") is deprecated. Please ensure they have the same size.");
-      TS_CHECK(is_floating(x.dtype()) && x.dtype() == t.dtype(), "Found dtype ", t.dtype(),
-               " but expected ", x.dtype());
+      TS_CHECK(x.dtype() == t.dtype(), "Found dtype ", dtype_title(t.dtype()), " but expected ",
+               dtype_title(x.dtype()));
+      TS_CHECK_IMPLEMENTED(is_floating(x.dtype()), "\"binary_cross_entropy\" not implemented for '",
+                           dtype_title(x.dtype()), "'");
       if (x.device().is_cpu() && x.numel() > 0)
         TS_CHECK(host_scalar(op::all(op::logical_and(op::ge(x, 0), op::le(x, 1)))).to_int() != 0,
                  "all elements of input should be between 0 and 1");
@@ -120,6 +122,15 @@ TS_OP({
       const Reduction how = reduction_of(c, 3, 4, 5);
       TS_CHECK_VALUE(x.sizes() == t.sizes(), "Target size (", t.sizes(),
                      ") must be the same as input size (", x.sizes(), ")");
+      TS_CHECK_IMPLEMENTED(t.dtype() != DType::kBool,
+                           "Subtraction, the `-` operator, with two bool tensors is not supported. "
+                           "Use the `^` or `logical_xor()` operator instead.");
+      TS_CHECK(is_differentiable(t.dtype()) || !is_differentiable(x.dtype()), "result type ",
+               dtype_title(x.dtype()), " can't be cast to the desired output type ",
+               dtype_title(t.dtype()));
+      TS_CHECK_IMPLEMENTED(is_differentiable(x.dtype()),
+                           "\"log_sigmoid_cpu\" not implemented for '", dtype_title(x.dtype()),
+                           "'");
       TensorBase losses;
       if (c.has(6)) {
         TensorBase factor = op::add(op::mul(op::sub(c.tensor(6), 1), t), 1);

@@ -20,7 +20,8 @@ struct Shapes {
   Dims input_lengths, target_lengths;
 };
 
-// The arguments log_probs and targets are those from `data` on, the lengths and blank from `lengths`.
+// The arguments log_probs and targets are those from `data` on, the lengths and blank from
+// `lengths`.
 Shapes checked(const Call& c, int data, int lengths) {
   const TensorBase &log_probs = c.tensor(data), &targets = c.tensor(data + 1);
   const Dims input_lengths = c.ints(lengths), target_lengths = c.ints(lengths + 1);
@@ -33,7 +34,8 @@ Shapes checked(const Call& c, int data, int lengths) {
            "Long, Int; but got ",
            targets.dtype(), " instead");
   TS_CHECK(log_probs.numel() > 0, "log_probs tensor must not be empty");
-  TS_CHECK(targets.dim() > 0, "Expected tensor to have at least 1 dimension for argument #2 "
+  TS_CHECK(targets.dim() > 0,
+           "Expected tensor to have at least 1 dimension for argument #2 "
            "'targets'");
   Shapes s{log_probs.size(0), log_probs.size(1), log_probs.size(2), 0,
            input_lengths,     target_lengths};

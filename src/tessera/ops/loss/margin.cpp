@@ -152,7 +152,7 @@ TS_OP({
       TS_CHECK(given.dim() <= 1 && given.numel() == n, "inconsistent target size, expected ", n,
                " but got ", given.sizes());
       TS_CHECK(given.dtype() == DType::kInt64, "expected scalar type Long but found ",
-               given.dtype());
+               dtype_title(given.dtype()));
       if (c.has(4))
         TS_CHECK(c.tensor(4).numel() == classes, "inconsistent weight size, expected ", classes,
                  " but got ", c.tensor(4).sizes());
@@ -190,7 +190,7 @@ TS_OP({
       TS_CHECK(given.sizes() == c.tensor(0).sizes(), "inconsistent target size ", given.sizes(),
                " for input of size: ", c.tensor(0).sizes());
       TS_CHECK(given.dtype() == DType::kInt64, "expected scalar type Long but found ",
-               given.dtype());
+               dtype_title(given.dtype()));
       const int64_t classes = x.size(1), labels = 2;
       TensorBase t = op::reshape(given, x.sizes().span());
       TensorBase counts = op::eq(op::cumsum(op::lt(t, 0), 1), 0);  // before the first -1

@@ -179,7 +179,7 @@ TensorBase nll(const TensorBase& x, const TensorBase& target, const TensorBase& 
   const int64_t classes = x.size(x.dim() == 1 ? 0 : 1);
   if (weight.defined()) check_weight(weight, classes);
   TS_CHECK(target.dtype() == DType::kInt64 || target.dtype() == DType::kUInt8,
-           "expected scalar type Long but found ", dtype_title(target.dtype()));
+           "expected target dtype to be Long or Byte, but got ", dtype_title(target.dtype()));
   TensorBase t = in_dtype(target, DType::kInt64);
   const int64_t n = x.dim() == 1 ? 1 : x.size(0);
   const int64_t inner = n == 0 ? 0 : target.numel() / n;

@@ -100,9 +100,11 @@ Outputs batch_norm(const TensorBase& x, const TensorBase& weight, const TensorBa
   check_vector("bias", bias, channels);
   check_vector("running_mean", running_mean, channels);
   check_vector("running_var", running_var, channels);
-  TS_CHECK(training || (running_mean.defined() && running_var.defined()),
-           "running_mean and running_var must be defined in evaluation mode");
-  TS_CHECK_IMPLEMENTED(is_floating(x.dtype()), "\"batch_norm\" not implemented for ", x.dtype());
+  TS_CHECK(training || running_mean.defined(), "running_mean must be defined in evaluation mode");
+  TS_CHECK(training || running_var.defined(), "running_var must be defined in evaluation mode");
+  TS_CHECK_IMPLEMENTED(is_floating(x.dtype()), "\"batch_norm\" not implemented for '",
+                       dtype_title(x.dtype()), "'");
+  check_parameter_dtypes(x, {&weight, &bias, &running_mean, &running_var});
   const DType wide = stats_dtype(x.dtype());
   TensorBase mean, var;
   if (training) {

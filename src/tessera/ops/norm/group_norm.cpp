@@ -11,7 +11,6 @@ void check_vector(const char* what, const TensorBase& t, int64_t channels, const
   TS_CHECK(!t.defined() || (t.dim() == 1 && t.numel() == channels), "Expected ", what,
            " to be a vector of size equal to the number of channels in input, but got ", what,
            " of shape ", t.defined() ? t.sizes() : Dims(), " and input of shape ", x.sizes());
-  if (is_floating(x.dtype())) check_parameter_dtype(x, t);
 }
 
 }  // namespace
@@ -44,7 +43,9 @@ TS_OP({
       TensorBase weight = c.maybe(1), bias = c.maybe(2);
       check_vector("weight", weight, channels, x);
       check_vector("bias", bias, channels, x);
-      TS_CHECK_IMPLEMENTED(is_floating(x.dtype()), "\"GroupNorm\" not implemented for ", x.dtype());
+      check_parameter_dtypes(x, {&weight, &bias});
+      TS_CHECK_IMPLEMENTED(is_floating(x.dtype()), "\"GroupNormKernelImpl\" not implemented for '",
+                           dtype_title(x.dtype()), "'");
       Outputs r =
           op::_row_norm(x, weight, bias, n * groups, groups, channels / groups, true, c.number(7));
       Dims stats{n, groups};
@@ -55,12 +56,11 @@ TS_OP({
 });
 
 TS_OP({
-    .schema = "nn.functional.group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? "
+    .schema = "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? "
               "bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
-    .also = "group_norm",
     .doc = "Brings groups of channels of each element to mean zero and variance one, then scales "
            "and shifts each channel.",
-    .example = "torch.nn.functional.group_norm(torch.ones(1, 4, 2), 2).shape",
+    .example = "torch.group_norm(torch.ones(1, 4, 2), 2).shape",
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& x = c.tensor(0);

@@ -1,3 +1,4 @@
+#include "second.h"
 #include "tessera/gen/binary.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/norm.h"
@@ -29,11 +30,14 @@ TensorBase instance_norm(const TensorBase& x, const TensorBase& weight, const Te
   if (!use_input_stats)
     return op::batch_norm(x, weight, bias, running_mean, running_var, false, momentum, eps, false);
   const int64_t rows = x.size(0) * x.size(1), channels = x.size(1);
-  TS_CHECK_IMPLEMENTED(is_floating(x.dtype()), "\"instance_norm\" not implemented for ", x.dtype());
-  for (const TensorBase* t : {&weight, &bias, &running_mean, &running_var})
-    TS_CHECK(!t->defined() || (t->numel() == channels && !is_complex(t->dtype())),
-             "instance_norm(): a tensor of ", t->defined() ? t->numel() : 0, " elements for ",
-             channels, " channels");
+  TS_CHECK_IMPLEMENTED(is_floating(x.dtype()), "\"instance_norm\" not implemented for '",
+                       dtype_title(x.dtype()), "'");
+  const char* names[] = {"weight", "bias", "running_mean", "running_var"};
+  const TensorBase* given[] = {&weight, &bias, &running_mean, &running_var};
+  for (int i = 0; i < 4; ++i)  // counted over the batch, as a batch norm of all rows sees them
+    TS_CHECK(!given[i]->defined() || given[i]->numel() == channels, names[i], " should contain ",
+             rows, " elements not ", given[i]->defined() ? given[i]->numel() * x.size(0) : 0);
+  check_parameter_dtypes(x, {&weight, &bias, &running_mean, &running_var});
   if (running_mean.defined() || running_var.defined()) {
     Dims dims;
     for (int d = 2; d < x.dim(); ++d) dims.push_back(d);

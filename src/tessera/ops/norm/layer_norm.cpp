@@ -37,8 +37,7 @@ void check_shapes(const char* name, const TensorBase& x, const Dims& shape,
              "(): a complex weight for a real input");
     return;
   }
-  check_parameter_dtype(x, weight);
-  check_parameter_dtype(x, bias);
+  check_parameter_dtypes(x, {&weight, &bias});
 }
 
 int64_t count(const Dims& shape) {

@@ -39,6 +39,7 @@ TS_OP({
       return op::mul(self, factor);
     },
     .autocast = Autocast::kFloat32Gpu,
+    .exact_out = true,
     .samples = {{"T(3, 4), 2, 0, 1.0"}, {"T(2, 3, 4), 1, 1, 3"}, {"T(3, 4), 2.5, -1, 100.0"}},
 });
 

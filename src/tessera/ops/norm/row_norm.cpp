@@ -61,17 +61,17 @@ void check_layout(const Call& c, const TensorBase& x, int first, std::initialize
   check_integer(c, first + 1, 1);
   check_integer(c, first + 2, 0);
   const int64_t n = x.numel();
-  TS_CHECK(rows % groups == 0 && (n == 0 || (rows > 0 && n % rows == 0 && channels > 0 &&
-                                             n / rows % channels == 0)),
+  TS_CHECK(rows % groups == 0 &&
+               (n == 0 || (rows > 0 && n % rows == 0 && channels > 0 && n / rows % channels == 0)),
            c.op.name, "(): an input of shape ", x.sizes(), " cannot be divided into ", rows,
            " rows of ", channels, " channels in ", groups, " groups");
   for (int arg : each) {
     if (!c.has(arg)) continue;
     int64_t expected;
-    TS_CHECK(!__builtin_mul_overflow(groups, channels, &expected) &&
-                 c.tensor(arg).numel() == expected,
-             c.op.name, "(): expected one element for each of ", groups, " x ", channels,
-             " channels, but got a tensor of shape ", c.tensor(arg).sizes());
+    TS_CHECK(
+        !__builtin_mul_overflow(groups, channels, &expected) && c.tensor(arg).numel() == expected,
+        c.op.name, "(): expected one element for each of ", groups, " x ", channels,
+        " channels, but got a tensor of shape ", c.tensor(arg).sizes());
     check_floating(c, arg);
   }
 }

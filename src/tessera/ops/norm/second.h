@@ -12,13 +12,20 @@ namespace tessera {
 
 inline DType stats_dtype(DType t) { return t == DType::kFloat64 ? t : DType::kFloat32; }
 
-// PyTorch's rule: parameters are of the input's dtype, or of float32 beside half floats.
-inline void check_parameter_dtype(const TensorBase& x, const TensorBase& parameter) {
-  TS_CHECK(!parameter.defined() || parameter.dtype() == x.dtype() ||
-               (is_reduced_floating(x.dtype()) && parameter.dtype() == DType::kFloat32),
-           "mixed dtype: expect parameter to have scalar type of ",
-           is_reduced_floating(x.dtype()) ? "Float" : dtype_title(x.dtype()), ", not ",
-           parameter.defined() ? dtype_title(parameter.dtype()) : "");
+// PyTorch's rule: parameters have the input's dtype, or all have float32 and the input a
+// half-precision one.
+inline void check_parameter_dtypes(const TensorBase& x,
+                                   std::initializer_list<const TensorBase*> parameters) {
+  bool mixed = false;
+  for (const TensorBase* p : parameters) mixed |= p->defined() && p->dtype() != x.dtype();
+  if (!mixed) [[likely]]
+    return;
+  const char* where = x.device().is_cpu() ? "mixed dtype (CPU)" : "mixed dtype";
+  for (const TensorBase* p : parameters)
+    TS_CHECK(!p->defined() || p->dtype() == DType::kFloat32 ||
+                 (p->dtype() == x.dtype() && !x.device().is_cpu()),
+             where, ": expect parameter to have scalar type of Float");
+  TS_CHECK(is_reduced_floating(x.dtype()), where, ": all inputs must share same datatype.");
 }
 
 // The dtype PyTorch hands statistics out in: on the CPU that of the input, or of the weights where

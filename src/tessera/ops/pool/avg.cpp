@@ -41,7 +41,8 @@ TensorBase averages(const Op& op, const TensorBase& input, const Windows& w, Div
   return out;
 }
 
-TensorBase spread_back(const Op& op, const TensorBase& grad, const Windows& w, Divisor by, const Dims& size) {
+TensorBase spread_back(const Op& op, const TensorBase& grad, const Windows& w, Divisor by,
+                       const Dims& size) {
   const int n = w.spatial();
   Dims expected = size;
   for (int d = 0; d < n; ++d) expected[expected.size() - w.out.size() + d] = w.out[d];

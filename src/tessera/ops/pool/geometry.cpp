@@ -29,6 +29,49 @@ Dims spatial_sizes(const TensorBase& input, int n) {
   return out;
 }
 
+// "kH: 0 kW: 1": a number for each of n dimensions; one dimension is an image of height 1.
+std::string named_text(const char* prefix, const Dims& values, int64_t height) {
+  static constexpr const char* kNames[] = {"T", "H", "W"};
+  Dims all = values;
+  if (all.size() == 1) all.insert(0, height);
+  std::string out;
+  for (size_t d = 0; d < all.size(); ++d)
+    out += cat(d ? " " : "", prefix, kNames[d + 3 - all.size()], ": ", all[d]);
+  return out;
+}
+
+// "1x4x4": the channels and the sizes of an image.
+std::string image_text(const TensorBase& input, const Dims& sizes) {
+  std::string out = std::to_string(input.size(-1 - sizes.ndim()));
+  if (sizes.size() == 1) out += "x1";
+  for (int64_t n : sizes) out += cat("x", n);
+  return out;
+}
+
+bool is_positive(const Dims& values) {
+  return std::all_of(values.begin(), values.end(), [](int64_t v) { return v > 0; });
+}
+
+// Raises PyTorch's messages. max_pool1d has messages of its own.
+void check_windows(const Op& op, const Windows& w) {
+  if (is_positive(w.kernel) && is_positive(w.stride) && is_positive(w.dilation)) [[likely]]
+    return;
+  if (op.name == "_max_pool1d") {
+    TS_CHECK(w.kernel[0] > 0, "max_pool1d() kernel_size must be greater than zero, but got ",
+             w.kernel[0]);
+    TS_CHECK(w.stride[0] > 0, "max_pool1d() stride must be greater than zero, but got ",
+             w.stride[0]);
+    TS_CHECK(false, "max_pool1d() dilation must be greater than zero, but got ", w.dilation[0]);
+  }
+  for (int64_t v : w.stride) TS_CHECK(v != 0, "stride should not be zero");
+  TS_CHECK(is_positive(w.kernel), "kernel size should be greater than zero, but got ",
+           named_text("k", w.kernel, 1));
+  TS_CHECK(is_positive(w.stride), "stride should be greater than zero, but got ",
+           named_text("d", w.stride, 1));
+  TS_CHECK(false, "dilation should be greater than zero, but got ",
+           named_text("dilation", w.dilation, 1));
+}
+
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
 }  // namespace
@@ -42,10 +85,9 @@ Windows regular(const Op& op, const TensorBase& input, int n, const Dims& kernel
   w.dilation = spread(op, dilation, n, "dilation");
   check_input(op, input, n);
   w.in = spatial_sizes(input, n);
+  check_windows(op, w);
+  bool fits = true;
   for (int d = 0; d < n; ++d) {
-    TS_CHECK(w.kernel[d] > 0, "kernel size should be greater than zero, but got ", w.kernel);
-    TS_CHECK(w.stride[d] > 0, "stride should not be zero");
-    TS_CHECK(w.dilation[d] > 0, "dilation should be greater than zero, but got ", w.dilation);
     TS_CHECK(w.padding[d] >= 0, "pad must be non-negative, but got pad: ", w.padding[d]);
     TS_CHECK(w.kernel[d] - 1 < INT64_MAX / w.dilation[d],
              "effective kernel size overflows, but got kernel_size=", w.kernel[d],
@@ -58,10 +100,11 @@ Windows regular(const Op& op, const TensorBase& input, int n, const Dims& kernel
     int64_t out = floor_div(span, w.stride[d]) + 1;
     // The last window begins inside the input or its left padding.
     if (ceil_mode && (out - 1) * w.stride[d] >= w.in[d] + w.padding[d]) --out;
-    TS_CHECK(out >= 1, "Given input size: ", input.sizes(),
-             ". Calculated output size is too small in dimension ", d);
+    fits &= out >= 1;
     w.out.push_back(out);
   }
+  TS_CHECK(fits, "Given input size: (", image_text(input, w.in), "). Calculated output size: (",
+           image_text(input, w.out), "). Output size is too small");
   return w;
 }
 

@@ -69,8 +69,10 @@ void check_moved(const Call& c, bool reads_places, std::span<const int64_t> wind
   for (size_t d = 0; known && d < n; ++d)
     known = windows[4 - n + d] == (reads_places ? self.sizes() : size)[lead + d] &&
             windows[7 - n + d] == indices.sizes()[lead + d];
-  TS_CHECK(known, c.op.name, "(): windows ", Dims(windows), " are not those of a pool with indices "
-           "of shape ", indices.sizes());
+  TS_CHECK(known, c.op.name, "(): windows ", Dims(windows),
+           " are not those of a pool with indices "
+           "of shape ",
+           indices.sizes());
 }
 
 // Between the elements of planes and the places that indices name; the layout is the indices'.

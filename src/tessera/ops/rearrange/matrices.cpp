@@ -5,11 +5,18 @@
 #include "tessera/gen/join.h"
 #include "tessera/gen/rearrange.h"
 #include "tessera/gen/reduce.h"
+#include "tessera/gen/scan.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/in_dtype.h"
 #include "tessera/ops/loops.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
+
+namespace {
+// Powers from which a Vandermonde matrix is one running product instead of an operator for each.
+constexpr int64_t kManyPowers = 1024;
+}  // namespace
 
 namespace {
 
@@ -52,6 +59,7 @@ TS_OP({
     .example = "torch.tril(torch.ones(3, 3))",
     .forms = kFunction | kMethod | kInplace | kOut,
     .run = [](const Call& c) -> Outputs { return triangle_of(c, false); },
+    .exact_out = true,
     .samples = {{"T(3, 4)"}, {"T(3, 4), 1"}, {"T(2, 3, 3), -1"}},
 });
 
@@ -61,6 +69,7 @@ TS_OP({
     .example = "torch.triu(torch.ones(3, 3))",
     .forms = kFunction | kMethod | kInplace | kOut,
     .run = [](const Call& c) -> Outputs { return triangle_of(c, true); },
+    .exact_out = true,
     .samples = {{"T(3, 4)"}, {"T(3, 4), 1"}, {"T(2, 3, 3), -1"}},
 });
 
@@ -101,6 +110,7 @@ TS_OP({
       if (t.dim() == 1) return op::diag_embed(t, c.integer(1));
       return op::diagonal_copy(t, c.integer(1));
     },
+    .exact_out = true,
     .samples = {{"T(3)"}, {"T(3), -1"}, {"T(3, 4)"}, {"T(3, 4), 1"}},
 });
 
@@ -139,6 +149,17 @@ TS_OP({
       TS_CHECK(n >= 0, "N must be non-negative.");
       DType dtype = promote(x.dtype(), DType::kInt64);
       if (n == 0) return new_empty({x.numel(), 0}, dtype, x.device());
+      const int64_t shape[] = {x.numel(), n};
+      check_fits_memory(c, shape, dtype, x.device());
+      if (n > kManyPowers) {
+        TensorBase base = op::expand(op::unsqueeze(in_dtype(x, dtype), 1), shape);
+        base = op::cat(std::vector<TensorBase>{op::ones_like(op::slice(base, 1, 0, 1)),
+                                               op::slice(base, 1, 1, n)},
+                       1);
+        TensorBase powers = op::cumprod(base, 1);
+        const int64_t columns = 1;
+        return c.flag(2) ? powers : op::flip(powers, std::span(&columns, 1));
+      }
       std::vector<TensorBase> columns{op::ones(x.sizes().span(), dtype, x.device())};
       TensorBase wide = in_dtype(x, dtype);
       while (static_cast<int64_t>(columns.size()) < n)

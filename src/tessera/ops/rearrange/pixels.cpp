@@ -49,6 +49,9 @@ TS_OP({
       const TensorBase& t = c.tensor(0);
       int64_t r = c.integer(1), channels = t.size(-3), h = t.size(-2), w = t.size(-1);
       TS_CHECK(r > 0, "pixel_shuffle expects a positive upscale_factor, but got ", r);
+      TS_CHECK_VALUE(
+          r <= INT32_MAX,
+          "upscale factor is too large, (upscale_factor)^2 overflowed: upscale_factor=", r);
       TS_CHECK(r <= kLargestSide && channels % (r * r) == 0,
                "pixel_shuffle expects its input's 'channel' dimension to be divisible by the "
                "square of upscale_factor, but input.size(-3)=",

@@ -96,7 +96,9 @@ TS_OP({
       std::vector<TensorBase> out(shape.size());
       int64_t step = 1;
       for (size_t d = shape.size(); d-- > 0;) {
-        TS_CHECK((shape[d] != 0 && step != 0) || t.numel() == 0, "ZeroDivisionError");
+        TS_CHECK_VALUE(shape[d] != 0 || t.numel() == 0,
+                       "'shape' cannot have zero dimensions when 'indices' is non-empty, but got ",
+                       shape);
         out[d] = t.numel() == 0 ? op::clone(places)
                                 : op::_coordinate(places, Scalar(step), Scalar(shape[d]));
         step *= shape[d];

@@ -26,6 +26,7 @@ TS_OP({
     .kind = Kind::kReduction,
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) { return truth(c, any_reduce); },
+    .bool_out = true,
     .not_differentiable = true,
     .samples =
         {{"T(3, 4)"}, {"T(3, 4), 0"}, {"T(3, 4), -1, keepdim=True"}, {"T(), 0"}, {"T(0, 3), 0"}},
@@ -38,6 +39,7 @@ TS_OP({
     .kind = Kind::kReduction,
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) { return truth(c, all_reduce); },
+    .bool_out = true,
     .not_differentiable = true,
     .samples =
         {{"T(3, 4)"}, {"T(3, 4), 0"}, {"T(3, 4), -1, keepdim=True"}, {"T(), 0"}, {"T(0, 3), 0"}},

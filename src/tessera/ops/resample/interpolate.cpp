@@ -120,7 +120,7 @@ TS_OP({
       }
       // A table has an entry of 8 bytes or more for each element along one dimension: a result that
       // no memory can hold is refused before it is made.
-      check_fits_memory(c, whole, self.dtype());
+      check_fits_memory(c, whole, self.dtype(), self.device());
       // In float where the elements are narrower: rounded once, at the end.
       DType t = self.dtype(), wide = t == DType::kFloat64 ? t : DType::kFloat32;
       TensorBase out = in_dtype(self, wide);

@@ -110,8 +110,8 @@ void check_network(const Call& c, int first) {
   TS_CHECK(net.at(0).w_hh.dim() == 2, c.op.name, "(): expected weights of 2 dimensions");
   int64_t rows = 0, last = batch_sizes.empty() ? 0 : batch_sizes[0];
   for (int64_t size : batch_sizes) {
-    TS_CHECK(size > 0 && size <= last, c.op.name,
-             "(): batch_sizes must fall and be positive, got ", batch_sizes);
+    TS_CHECK(size > 0 && size <= last, c.op.name, "(): batch_sizes must fall and be positive, got ",
+             batch_sizes);
     rows += last = size;
   }
   TS_CHECK(batch_sizes.empty() || rows == data.size(0), c.op.name, "(): batch_sizes add up to ",

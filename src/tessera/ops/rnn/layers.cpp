@@ -4,6 +4,7 @@
 #include "tessera/gen/rnn.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/rnn/network.h"
+#include "tessera/ops/valid.h"
 
 namespace tessera {
 
@@ -45,6 +46,12 @@ Outputs results(rnn::Result r) {
 
 void check_states(const Call& c, const Network& net, const std::vector<TensorBase>& state,
                   int64_t batch) {
+  // The cell state of an LSTM is as wide as its gates, also where the hidden state is projected.
+  const TensorBase& w_hh = net.weights[1];
+  if (state.size() > 1 && w_hh.dim() == 2)
+    TS_CHECK(state[1].dim() == 3 && state[1].size(2) == w_hh.size(0) / rnn::gates_of(net.mode),
+             c.op.name, ": expected a cell state of width ", w_hh.size(0) / rnn::gates_of(net.mode),
+             ", got size ", state[1].sizes());
   for (const TensorBase& s : state)
     TS_CHECK(s.dim() == 3 && s.size(0) == net.layers * net.directions() && s.size(1) == batch,
              c.op.name, ": expected hidden states of ", net.layers * net.directions(),
@@ -84,9 +91,27 @@ Outputs run_packed(const Call& c, Mode mode) {
   return results(rnn::run(net, c.tensor(0), state, sizes));
 }
 
+// Sizes that would otherwise broadcast.
+void check_cell(const Call& c, const std::vector<TensorBase>& state) {
+  const TensorBase &input = c.tensor(0), &w_ih = c.tensor(2), &w_hh = c.tensor(3);
+  TS_CHECK(input.size(1) == w_ih.size(1), "input has inconsistent input_size: got ", input.size(1),
+           " expected ", w_ih.size(1));
+  const int64_t hidden = w_hh.size(1);
+  for (size_t i = 0; i < state.size(); ++i) {
+    const TensorBase& h = state[i];
+    TS_CHECK(h.dim() == 2, "Expected 2D hidden", uint64_t{i}, " (batch x hidden_size), but got ",
+             h.dim(), "D tensor");
+    TS_CHECK(h.size(0) == input.size(0), "Input batch size ", input.size(0),
+             " doesn't match hidden", uint64_t{i}, " batch size ", h.size(0));
+    TS_CHECK(h.size(1) == hidden, "hidden", uint64_t{i}, " has inconsistent hidden_size: got ",
+             h.size(1), ", expected ", hidden);
+  }
+}
+
 // input, hx, w_ih, w_hh, b_ih, b_hh
 std::vector<TensorBase> run_cell(const Call& c, Mode mode) {
   std::vector<TensorBase> state = read_state(c, mode, 1);
+  check_cell(c, state);
   rnn::step(mode, op::linear(c.tensor(0), c.tensor(2), c.maybe(4)), state,
             {TensorBase(), c.tensor(3), TensorBase(), c.maybe(5), TensorBase()});
   return state;

@@ -191,6 +191,7 @@ TS_OP({
           TensorBase behind = op::_affine_scan(op::conj(factor), b.grad, dim, true);
           b.set(0, op::mul(behind, op::conj(op::_exp_difference(x, y))));
         },
+    .exact_out = true,
     .samples = {{"T(3, 4), 0"}, {"T(3, 4), -1"}, {"T(), 0"}},
 });
 

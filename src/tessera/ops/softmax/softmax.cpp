@@ -80,6 +80,7 @@ TS_OP({
     .backward =
         [](Backward& b) { b.set(0, op::_softmax_backward(b.grad, b.result, b.integer(1))); },
     .autocast = Autocast::kFloat32Gpu,
+    .exact_out = true,
     .samples = {{"T(3, 4), 0"}, {"T(3, 4), -1"}, {"T(2, 3, 4), 1"}, {"T(), 0"}, {"T(0, 3), 1"}},
 });
 
@@ -95,6 +96,7 @@ TS_OP({
     .backward =
         [](Backward& b) { b.set(0, op::_log_softmax_backward(b.grad, b.result, b.integer(1))); },
     .autocast = Autocast::kFloat32Gpu,
+    .exact_out = true,
     .samples = {{"T(3, 4), 0"}, {"T(3, 4), -1"}, {"T(2, 3, 4), 1"}, {"T(), 0"}, {"T(0, 3), 1"}},
 });
 

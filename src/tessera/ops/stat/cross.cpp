@@ -36,6 +36,7 @@ TS_OP({
                      op::mul(turned(a, dim, 2), turned(b, dim, 1)));
     },
     .autocast = Autocast::kPromoteGpu,
+    .exact_out = true,
     .samples = {{"T(4, 3), T(4, 3)"}, {"T(3, 4), T(3, 1), dim=0"}},
 });
 
@@ -53,6 +54,7 @@ TS_OP({
       raise(ErrorKind::kRuntime, "no dimension of size 3 in input");
     },
     .autocast = Autocast::kPromoteGpu,
+    .exact_out = true,
     .samples = {{"T(3, 4), T(3, 4)"}, {"T(4, 3), T(4, 3), 1"}},
 });
 

@@ -116,6 +116,7 @@ TS_OP({
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) { return by_number(c, false); },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
     .samples = {{"T(3, 5), 0.3"},
                 {"T(3, 5), 0.6, 0, True"},
                 {"T(3, 5), 0.4, 1, "
@@ -130,6 +131,7 @@ TS_OP({
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) { return by_tensor(c, false); },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
 });
 TS_OP({
     .schema = "nanquantile(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
@@ -140,6 +142,7 @@ TS_OP({
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) { return by_number(c, true); },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
     .samples = {{"T(3, 5), 0.3"}, {"T(3, 5), 0.6, 0, True"}},
 });
 TS_OP({
@@ -150,6 +153,7 @@ TS_OP({
     .forms = kFunction | kMethod | kOut,
     .run = [](const Call& c) { return by_tensor(c, true); },
     .autocast = Autocast::kFloat32Cpu,
+    .exact_out = true,
 });
 
 }  // namespace tessera

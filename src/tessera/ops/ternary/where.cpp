@@ -26,6 +26,7 @@ TS_OP({
           if (b.wants(2)) b.set(2, op::where(b.tensor(0), 0, b.grad));
         },
     .numbers = Numbers::kFit,
+    .exact_out = true,
     .samples = {{"B(3, 4), T(3, 4), T(3, 4)"}, {"B(4), T(3, 1), 2.0"}, {"B(3, 4), 1.0, T()"}},
 });
 

@@ -114,6 +114,7 @@ TS_OP({
           TS_CHECK(!is_complex(c.dtype_of(0)), "signbit is not implemented for complex tensors.");
         },
     .body = &signbit_body,
+    .exact_out = true,
     .not_differentiable = true,
     .samples = {{"T(3, 4)"}},
 });

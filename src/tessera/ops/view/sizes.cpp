@@ -142,7 +142,9 @@ TS_OP({
     .example = "torch.detach(torch.ones(2, requires_grad=True))",
     .run = [](const Call& c) -> Outputs {
       const TensorBase& t = c.tensor(0);
-      return alias(t, t.sizes(), t.strides(), t.storage_offset());
+      TensorBase out = alias(t, t.sizes(), t.strides(), t.storage_offset());
+      detach_inference(out);
+      return out;
     },
     .not_differentiable = true,
     .samples = {{"T(3, 4)"}},

@@ -85,8 +85,8 @@ TS_OP({
       size_t d = static_cast<size_t>(wrap_dim(c.integer(1), t.dim()));
       int64_t size = t.sizes()[d];
       int64_t i = c.integer(2);
-      TS_CHECK_INDEX(i >= -size && i < size, "index ", i, " is out of bounds for dimension ", d,
-                     " with size ", size);
+      TS_CHECK_INDEX(i >= -size && i < size, "select(): index ", i,
+                     " out of range for tensor of size ", t.sizes(), " at dimension ", d);
       if (i < 0) i += size;
       Dims sizes = t.sizes(), strides = t.strides();
       int64_t offset = t.storage_offset() + i * strides[d];

@@ -214,8 +214,8 @@ TS_OP({
       const TensorBase& grad = c.tensor(0);
       TensorBase out = op::new_zeros(grad, c.ints(1).span());
       if (out.dim() == 0) {
-        TS_CHECK(grad.dim() == 1, c.op.name, "(): expected grad to have 1 dimension, but got shape ",
-                 grad.sizes());
+        TS_CHECK(grad.dim() == 1, c.op.name,
+                 "(): expected grad to have 1 dimension, but got shape ", grad.sizes());
         if (grad.numel() > 0) op::copy_(out, op::select(grad, 0, 0));
         return out;
       }
