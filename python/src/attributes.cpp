@@ -63,6 +63,10 @@ TS_GET(grad, [&] {
   autograd::Meta* m = autograd::try_meta(t);
   return wrap(m ? m->grad_slot() : TensorBase());
 }())
+TS_GET(retains_grad, [&] {
+  autograd::Meta* m = autograd::try_meta(t);
+  return boolean(m && m->retained);
+}())
 TS_GET(grad_fn, wrap_node(autograd::grad_fn(t)))
 
 TS_GET(data, [&]() -> PyObject* { return wrap(counted_apart(detached(t))); }())
@@ -191,6 +195,7 @@ PyGetSetDef getset[] = {
     {"itemsize", get_itemsize, nullptr, nullptr, nullptr},
     {"nbytes", get_nbytes, nullptr, nullptr, nullptr},
     {"grad", get_grad, set_grad, "The gradient gathered by backward(), or None.", nullptr},
+    {"retains_grad", get_retains_grad, nullptr, "Whether retain_grad() was called.", nullptr},
     {"grad_fn", get_grad_fn, nullptr, "What made it, for backward().", nullptr},
     {"output_nr", get_output_nr, nullptr, nullptr, nullptr},
     {"data", get_data, assign_data, "The same memory without its history.", nullptr},

@@ -40,14 +40,6 @@ Grads read_tensors(PyObject* o, const char* what, bool optional) {
   return out;
 }
 
-void accumulate(const Grads& inputs, Grads&& grads) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!grads[i].defined()) continue;
-    TensorBase& slot = autograd::meta_of(inputs[i]).grad_slot();
-    slot = slot.defined() ? call_op("add", {Value(slot), Value(grads[i])}) : grads[i];
-  }
-}
-
 void run(PyObject* tensors, PyObject* gradients, PyObject* retain, PyObject* create,
          PyObject* inputs) {
   Grads roots = read_tensors(tensors, "tensors", false);
@@ -60,8 +52,10 @@ void run(PyObject* tensors, PyObject* gradients, PyObject* retain, PyObject* cre
            static_cast<int64_t>(roots.size()), " tensors and ", static_cast<int64_t>(start.size()),
            " gradients");
   bool graph = truth(create, false);
-  Grads found = autograd::run_backward(roots, start, truth(retain, graph), graph, leaves, true);
-  if (!leaves.empty()) accumulate(leaves, std::move(found));
+  if (leaves.empty())
+    autograd::run_backward(roots, start, truth(retain, graph), graph, {}, true);
+  else
+    autograd::run_backward_into(roots, start, truth(retain, graph), graph, leaves);
 }
 
 PyObject* backward(PyObject* self, const Arguments& args) {

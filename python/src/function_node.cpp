@@ -1,6 +1,9 @@
 // The node behind torch.autograd.Function: backward is a Python function.
 #include <nanobind/nanobind.h>
 
+#include <unordered_map>
+#include <unordered_set>
+
 #include "methods.h"
 #include "node_object.h"
 #include "scaffolding.h"
@@ -21,17 +24,19 @@ class FunctionNode final : public autograd::Node {
     Py_ssize_t n = PyTuple_GET_SIZE(args);
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* item = PyTuple_GET_ITEM(args, i);
-      Input& input = inputs_.emplace_back();
       autograd::Edge& edge = next.emplace_back();
-      if (!is_tensor(item)) continue;
+      is_tensor_.push_back(is_tensor(item));
+      if (!is_tensor_.back()) continue;
       const TensorBase& t = unwrap(item);
-      input.geometry = {t.sizes(), t.dtype(), t.device()};
-      input.is_tensor = true;
       if (is_differentiable(t.dtype())) edge = autograd::gradient_edge(t);
     }
   }
 
   const char* name() const override { return name_.c_str(); }
+  autograd::ResultSpec result_spec(uint32_t output) const override {
+    const Geometry& g = outputs_[output];
+    return {&g.sizes, g.dtype, g.device};
+  }
 
   void set_output(size_t i, const TensorBase& t) {
     if (outputs_.size() <= i) outputs_.resize(i + 1);
@@ -41,13 +46,15 @@ class FunctionNode final : public autograd::Node {
 
   // None stays None.
   void save(PyObject* tensors, const std::vector<TensorBase>& results) {
+    std::unordered_map<const TensorImpl*, int> output_of;
+    for (size_t k = 0; k < results.size(); ++k)
+      if (results[k].defined()) output_of[results[k].impl()] = static_cast<int>(k);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i) {
       PyObject* item = PyTuple_GET_ITEM(tensors, i);
       Kept& kept = saved_.emplace_back();
       if (item == Py_None) continue;
       const TensorBase& t = unwrap_checked(item, "save_for_backward()");
-      for (size_t k = 0; k < results.size(); ++k)
-        if (results[k].defined() && results[k].is_same(t)) kept.output = static_cast<int>(k);
+      if (auto it = output_of.find(t.impl()); it != output_of.end()) kept.output = it->second;
       kept.tensor = autograd::SavedTensor(t, kept.output >= 0);
     }
   }
@@ -100,10 +107,6 @@ class FunctionNode final : public autograd::Node {
   }
 
  private:
-  struct Input {
-    Geometry geometry;
-    bool is_tensor = false;
-  };
   struct Kept {
     autograd::SavedTensor tensor;
     int output = -1;  // which result it is
@@ -123,7 +126,7 @@ class FunctionNode final : public autograd::Node {
     PyRef items(PyTuple_Check(o) || PyList_Check(o) ? PyRef::borrow(o)
                                                     : PyRef(checked(PyTuple_Pack(1, o))));
     Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
-    size_t wanted = inputs_.size();
+    size_t wanted = is_tensor_.size();
     // More than there are inputs: allowed as long as the rest is None.
     for (Py_ssize_t i = static_cast<Py_ssize_t>(wanted); i < n; ++i)
       TS_CHECK(PySequence_Fast_GET_ITEM(items.get(), i) == Py_None, "function ", name_,
@@ -140,30 +143,19 @@ class FunctionNode final : public autograd::Node {
         throw raise_python(PyExc_TypeError,
                            "expected Variable or None (got %s) as gradient %zu of %s",
                            Py_TYPE(item)->tp_name, i, name_.c_str());
-      TS_CHECK(inputs_[i].is_tensor, "function ", name_,
+      TS_CHECK(is_tensor_[i], "function ", name_,
                " returned a gradient different from None "
                "at position ",
                static_cast<int64_t>(i + 1),
                ", but the corresponding forward input was not a Variable");
-      if (!next[i].node) continue;
-      const Geometry& g = inputs_[i].geometry;
-      const TensorBase& grad = unwrap(item);
-      bool fits = grad.dim() >= g.sizes.ndim();
-      for (int d = 0; fits && d < g.sizes.ndim(); ++d) {
-        int64_t size = grad.sizes()[grad.dim() - 1 - d], want = g.sizes[g.sizes.ndim() - 1 - d];
-        fits = size == want || want == 1;
-      }
-      TS_CHECK(fits, "Function ", name_, " returned an invalid gradient at index ",
-               static_cast<int64_t>(i), " - got ", grad.sizes(),
-               " but expected shape compatible with ", g.sizes);
-      out[i] = autograd::fit_gradient(grad, g.sizes, g.dtype, g.device);
+      if (next[i].node) out[i] = unwrap(item);
     }
     return out;
   }
 
   std::shared_ptr<PyObject> context_;
   std::string name_;
-  std::vector<Input> inputs_;
+  std::vector<bool> is_tensor_;  // whether each input is a tensor
   std::vector<Geometry> outputs_;
   std::vector<Kept> saved_;
   bool released_ = false;
@@ -178,12 +170,14 @@ PyObject* attach(PyObject*, PyObject* args) {
                            &dirty, &fixed, &saved))
       throw PythonError{};
     auto node = Ref<FunctionNode>::adopt(new FunctionNode(context, PyUnicode_AsUTF8(name), inputs));
-    auto among = [](PyObject* tuple, const TensorBase& t) {
+    auto tensors_of = [](PyObject* tuple) {
+      std::unordered_set<const TensorImpl*> all;
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
-        if (is_tensor(PyTuple_GET_ITEM(tuple, i)) && unwrap(PyTuple_GET_ITEM(tuple, i)).is_same(t))
-          return true;
-      return false;
+        if (is_tensor(PyTuple_GET_ITEM(tuple, i)))
+          all.insert(unwrap(PyTuple_GET_ITEM(tuple, i)).impl());
+      return all;
     };
+    const auto all_dirty = tensors_of(dirty), all_fixed = tensors_of(fixed);
     std::vector<TensorBase> out;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(results); ++i) {
       PyObject* item = PyTuple_GET_ITEM(results, i);
@@ -193,8 +187,8 @@ PyObject* attach(PyObject*, PyObject* args) {
     node->save(saved, out);
     for (size_t i = 0; i < out.size(); ++i) {
       const TensorBase& t = out[i];
-      if (!t.defined() || among(fixed, t) || !is_differentiable(t.dtype())) continue;
-      if (among(dirty, t)) {
+      if (!t.defined() || all_fixed.contains(t.impl()) || !is_differentiable(t.dtype())) continue;
+      if (all_dirty.contains(t.impl())) {
         TS_CHECK(!autograd::is_leaf(t) || !t.requires_grad(),
                  "a leaf Variable that requires grad has been used in an in-place operation.");
         autograd::rebase_history(t, Ref<autograd::Node>::share(node.get()));

@@ -20,10 +20,27 @@ PyObject* call_one(PyObject* f, PyObject* argument) {
   return checked(PyObject_CallOneArg(f, argument));
 }
 
-// What a hook returned: a tensor, or None for "as it was".
-TensorBase replacement(PyObject* o, const char* what) {
-  if (o == Py_None) return TensorBase();
-  return unwrap_checked(o, what);
+std::string name_of(PyObject* hook) {
+  PyRef name(PyObject_GetAttrString(hook, "__name__"));
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  PyErr_Clear();
+  return text ? text : "<unknown>";
+}
+
+// Raises if the hook `name` cannot replace the gradient `given` by `result`, which is not None.
+void check_replacement(const std::string& name, const TensorBase& given, PyObject* result) {
+  TS_CHECK(given.defined(), "can't replace a None gradient with a non-None value");
+  if (!is_tensor(result))
+    throw raise_python(PyExc_TypeError, "expected Variable, but hook returned '%s'",
+                       Py_TYPE(result)->tp_name);
+  autograd::check_hook_result(given, unwrap(result), name);
+}
+
+// Returns the gradient that a hook returned in the place of `given`; undefined for None.
+TensorBase replacement(PyObject* hook, const TensorBase& given, PyObject* result) {
+  if (result == Py_None) return TensorBase();
+  check_replacement(name_of(hook), given, result);
+  return unwrap(result);
 }
 
 PyObject* tuple_of(const Grads& grads) {
@@ -33,20 +50,18 @@ PyObject* tuple_of(const Grads& grads) {
   return all.release();
 }
 
-void replace_all(Grads& grads, PyObject* result, const char* what) {
+void replace_all(PyObject* hook, Grads& grads, PyObject* result) {
   if (result == Py_None) return;
-  if (is_tensor(result) && grads.size() == 1) {
-    grads[0] = unwrap(result);
-    return;
-  }
-  PyRef items(checked(PySequence_Fast(result, "hook should return a tensor or a tuple of them")));
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
-  TS_CHECK(static_cast<size_t>(n) == grads.size(), what,
-           ": hook has returned an incorrect number of values (got ", static_cast<int64_t>(n),
+  if (!PyTuple_Check(result))
+    throw raise_python(PyExc_TypeError, "expected tuple, but hook returned '%s'",
+                       Py_TYPE(result)->tp_name);
+  Py_ssize_t n = PyTuple_GET_SIZE(result);
+  TS_CHECK(static_cast<size_t>(n) == grads.size(), "hook '", name_of(hook),
+           "' has returned an incorrect number of values (got ", static_cast<int64_t>(n),
            ", but expected ", static_cast<int64_t>(grads.size()), ")");
   for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-    grads[static_cast<size_t>(i)] = item == Py_None ? TensorBase() : unwrap_checked(item, what);
+    TensorBase& grad = grads[static_cast<size_t>(i)];
+    grad = replacement(hook, grad, PyTuple_GET_ITEM(result, i));
   }
 }
 
@@ -69,7 +84,7 @@ PyObject* register_hook(PyObject* self, const Arguments& args) {
   hooks->tensors.push_back({id, output, [hook = share_object(f)](const TensorBase& g) {
                               PyRef grad(wrap(g));
                               PyRef out(call_one(hook.get(), grad.get()));
-                              return replacement(out.get(), "a hook's result");
+                              return replacement(hook.get(), g, out.get());
                             }});
   return handle_of(hooks, id);
 }
@@ -89,6 +104,10 @@ PyObject* register_post_accumulate(PyObject* self, const Arguments& args) {
   hooks->after.push_back({id, [hook = share_object(f), leaf = t.impl()](Grads&, const Grads&) {
                             PyRef tensor(wrap(TensorBase(Ref<TensorImpl>::share(leaf))));
                             PyRef out(call_one(hook.get(), tensor.get()));
+                            if (out.get() != Py_None)
+                              throw raise_python(PyExc_TypeError,
+                                                 "expected Variable, but hook returned '%s'",
+                                                 Py_TYPE(out.get())->tp_name);
                           }});
   return handle_of(hooks, id);
 }
@@ -108,14 +127,14 @@ PyObject* node_hook(nb::handle node, nb::handle f, bool before) {
     n->hooks->before.push_back({id, [hook](Grads& outputs) {
                                   PyRef given(tuple_of(outputs));
                                   PyRef out(call_one(hook.get(), given.get()));
-                                  replace_all(outputs, out.get(), "prehook");
+                                  replace_all(hook.get(), outputs, out.get());
                                 }});
   } else {
     n->hooks->after.push_back({id, [hook](Grads& inputs, const Grads& outputs) {
                                  PyRef in(tuple_of(inputs)), given(tuple_of(outputs));
                                  PyRef out(checked(PyObject_CallFunctionObjArgs(
                                      hook.get(), in.get(), given.get(), nullptr)));
-                                 replace_all(inputs, out.get(), "hook");
+                                 replace_all(hook.get(), inputs, out.get());
                                }});
   }
   return handle_of(n->hooks, id);
@@ -178,6 +197,10 @@ void bind_hooks(nb::module_& m) {
   add_native_method("retain_grad", retain_grad, "A result keeps its gradient in .grad too.");
   m.def("_node_hook", [](nb::handle node, nb::handle f, bool before) {
     return nb::steal(node_hook(node, f, before));
+  });
+  m.def("_check_hook_result", [](nb::handle given, nb::handle result, const std::string& name) {
+    check_replacement(name, is_tensor(given.ptr()) ? unwrap(given.ptr()) : TensorBase(),
+                      result.ptr());
   });
   m.def("_push_saved_hooks", push_saved);
   m.def("_pop_saved_hooks", autograd::pop_saved_hooks);

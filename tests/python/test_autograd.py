@@ -319,18 +319,18 @@ def test_a_shape_that_was_changed_unseen_is_an_error():
     with torch.no_grad():
         windows.squeeze_()
     with pytest.raises(
-        RuntimeError, match=r"UnfoldBackward0: .* has shape \[5, 4\], but .* \[5, 1, 4, 1\]"
+        RuntimeError, match=r"invalid gradient at index 0 - got \[5, 4\] but .* \[5, 1, 4, 1\]"
     ):
         windows.sum().backward()
     y = x * x
     y.data = torch.zeros(1000)
-    with pytest.raises(RuntimeError, match="MulBackward0: .* in place, unseen by autograd"):
+    with pytest.raises(RuntimeError, match=r"invalid gradient at index 0 - got \[1000\]"):
         y.sum().backward()
     y = x * 2
     y[0].mul_(3)
     with torch.no_grad():
         torch.add(torch.ones(7), 1, out=y)
-    with pytest.raises(RuntimeError, match=r"CopySlices: .* has shape \[7\], but .* \[5, 1, 7\]"):
+    with pytest.raises(RuntimeError, match=r"invalid gradient .* got \[7\] but .* \[5, 1, 7\]"):
         y.sum().backward()
 
 

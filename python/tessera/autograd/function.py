@@ -144,7 +144,9 @@ class Function(metaclass=FunctionMeta):
                 output = cls.forward(ctx, *args, **kwargs)
         several = isinstance(output, (tuple, list))
         results = tuple(output) if several else (output,)
-        results = tuple(_own(r, args, ctx) for r in results)
+        given = {id(a) for a in args}
+        dirty = {id(d) for d in ctx.dirty_tensors}
+        results = tuple(_own(r, given, dirty) for r in results)
         if any(ctx.needs_input_grad):
             _C._attach_function(
                 ctx,
@@ -159,11 +161,9 @@ class Function(metaclass=FunctionMeta):
         return results if several else results[0]
 
 
-def _own(result, args, ctx):
-    """An input that is returned as it is becomes a result of its own."""
-    if not isinstance(result, Tensor) or any(result is d for d in ctx.dirty_tensors):
-        return result
-    if any(result is a for a in args):
+def _own(result, given, dirty):
+    """Returns an input that forward returns unchanged as a tensor of its own; sets of ids."""
+    if isinstance(result, Tensor) and id(result) in given and id(result) not in dirty:
         return result.detach()
     return result
 

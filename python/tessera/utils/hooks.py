@@ -143,6 +143,16 @@ class BackwardHook:
             full[i] = g
         return tuple(full)
 
+    @staticmethod
+    def _checked(grads, full, places):
+        """Returns the gradients at `places`, which have to be like those that the hooks saw."""
+        from .. import _C
+
+        for grad, i in zip(grads, places):
+            if full[i] is not None:
+                _C._check_hook_result(grad, full[i], "hook")
+        return tuple(full[i] for i in places)
+
     def _on_output_grads(self, grads):
         full = self._spread(grads, self.output_places, self.n_outputs)
         for hook in self.user_pre_hooks:
@@ -169,7 +179,7 @@ class BackwardHook:
                         "should always return None or None for all gradients."
                     )
             self.grad_outputs = None
-        return tuple(full[i] for i in self.output_places)
+        return self._checked(grads, full, self.output_places)
 
     def _on_input_grads(self, grads):
         full = self._spread(grads, self.input_places, self.n_inputs)
@@ -191,7 +201,7 @@ class BackwardHook:
                 )
             full = result
         self.grad_outputs = None
-        return tuple(full[i] for i in self.input_places)
+        return self._checked(grads, full, self.input_places)
 
 
 def _is_tensor(value):

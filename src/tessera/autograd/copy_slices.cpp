@@ -4,12 +4,12 @@
 
 namespace tessera::autograd {
 
-CopySlices::CopySlices(const TensorBase& base, std::vector<ViewStep> steps, Ref<Node> write)
+CopySlices::CopySlices(const TensorBase& base, ViewRecipe view, Ref<Node> write)
     : sizes_(base.sizes()),
       strides_(base.strides()),
       dtype_(base.dtype()),
       device_(base.device()),
-      steps_(std::move(steps)),
+      view_(std::move(view)),
       write_(std::move(write)) {
   // Edge 0 is the base's old history, the others are the write's other inputs.
   next.push_back(gradient_edge(base));
@@ -17,13 +17,10 @@ CopySlices::CopySlices(const TensorBase& base, std::vector<ViewStep> steps, Ref<
 }
 
 Grads CopySlices::apply(Grads&& grads) {
-  TS_CHECK(grads[0].sizes() == sizes_, "CopySlices: the gradient has shape ", grads[0].sizes(),
-           ", but the tensor that was written through a view had ", sizes_,
-           ": it was given another shape in place, unseen by autograd (in no_grad, or by .data)");
   // By operators, so that a second derivative finds its way through.
   TensorBase grad = new_empty_strided(sizes_, strides_, dtype_, device_);
   op::copy_(grad, grads[0], false);
-  TensorBase piece = replay(steps_, grad);
+  TensorBase piece = view_.apply(grad);
   Grads into;
   into.push_back(op::clone(piece));
   Grads inner = write_->apply(std::move(into));

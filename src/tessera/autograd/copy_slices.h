@@ -8,9 +8,10 @@ namespace tessera::autograd {
 // its edge 0 was the view's old value. The piece's gradient goes through `write`, the rest passes.
 class CopySlices final : public Node {
  public:
-  CopySlices(const TensorBase& base, std::vector<ViewStep> steps, Ref<Node> write);
+  CopySlices(const TensorBase& base, ViewRecipe view, Ref<Node> write);
   Grads apply(Grads&& grads) override;
   const char* name() const override { return "CopySlices"; }
+  ResultSpec result_spec(uint32_t) const override { return {&sizes_, dtype_, device_}; }
   void release_saved() override { write_->release_saved(); }
 
  private:
@@ -18,7 +19,7 @@ class CopySlices final : public Node {
   Dims strides_;
   DType dtype_;
   Device device_;
-  std::vector<ViewStep> steps_;
+  ViewRecipe view_;
   Ref<Node> write_;
   int self_edge_ = 0;
 };

@@ -30,7 +30,8 @@ struct Waiting {
   Grads grads;
 };
 
-// What hooks make of the gradients that arrive at a node.
+// Replaces the gradients that arrive at a node by the results of its tensor hooks, and stores those
+// of tensors with retain_grad().
 void run_tensor_hooks(Node& node, Grads& grads) {
   if (!node.hooks) return;
   // Copied: a hook may remove itself.
@@ -39,11 +40,16 @@ void run_tensor_hooks(Node& node, Grads& grads) {
     TensorBase& g = grads[h.output];
     if (!g.defined()) continue;
     TensorBase other = h.call(g);
-    if (other.defined()) g = std::move(other);
+    if (!other.defined()) continue;
+    check_hook_result(g, other, std::to_string(&h - tensors.data()));
+    g = std::move(other);
   }
   for (auto& r : node.hooks->retained) {
     const TensorBase& g = grads[r.output];
-    if (g.defined()) *r.grad = r.grad->defined() ? op::add(*r.grad, g, Scalar(1)) : g;
+    if (!g.defined()) continue;
+    // A copy: the gradient may also become that of another tensor.
+    *r.grad = r.grad->defined() ? op::add(*r.grad, g, Scalar(1))
+                                : op::clone(g, MemoryFormat::kContiguous);
   }
 }
 
@@ -103,12 +109,47 @@ Grads apply_node(Node& node, Grads&& grads) {
   return made;
 }
 
+// Returns the gradient as the node expects it that it enters: summed over what broadcasting added
+// and in the dtype of the node's result. `from` returned it as its gradient `index`; it is null for
+// the gradients that backward() was called with.
+TensorBase validate_gradient(TensorBase grad, const ResultSpec& spec, const Node* from,
+                             size_t index) {
+  if (!spec.sizes) return grad;
+  if (grad.dtype() == spec.dtype && grad.sizes() == *spec.sizes && grad.device() == spec.device)
+      [[likely]]
+    return grad;
+  auto refuse = [&](const auto&... reason) {
+    std::string subject = from ? cat("Function ", from->name(), " returned an") : std::string();
+    raise(ErrorKind::kRuntime,
+          cat(subject, from ? " " : "", "invalid gradient at index ", index, " - ", reason...));
+  };
+  if (!(grad.sizes() == *spec.sizes)) {
+    if (!is_summable_to(grad.sizes(), *spec.sizes))
+      refuse("got ", grad.sizes(), " but expected shape compatible with ", *spec.sizes);
+    grad = fit_gradient(std::move(grad), *spec.sizes, grad.dtype(), grad.device());
+  }
+  TS_CHECK(is_floating(grad.dtype()) || is_complex(grad.dtype()) == is_complex(spec.dtype),
+           "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) "
+           "to be true, but got false. (a complex gradient for a real tensor, or one of integers "
+           "for a complex tensor)");
+  if (grad.dtype() != spec.dtype) grad = op::_to_dtype(grad, spec.dtype);
+  if (!(grad.device() == spec.device)) {
+    if (grad.dim() != 0) refuse("expected device ", spec.device, " but got ", grad.device());
+    grad = op::_to_device(grad, spec.device);
+  }
+  return grad;
+}
+
 class Engine {
  public:
-  Engine(bool retain_graph, std::span<const TensorBase> inputs) : retain_graph_(retain_graph) {
+  // Without `inputs` all leaves accumulate their gradient. With them the engine computes only their
+  // gradients: it accumulates them if `accumulates`, else it captures them.
+  Engine(bool retain_graph, std::span<const TensorBase> inputs, bool accumulates)
+      : retain_graph_(retain_graph), accumulates_(accumulates || inputs.empty()) {
     for (const TensorBase& t : inputs) {
       Edge e = gradient_edge(t);
       TS_CHECK(e.node, "One of the differentiated Tensors does not require grad");
+      captured_at_.emplace(e.node.get(), captures_.size());
       captures_.push_back(e);
       captured_.emplace_back();
     }
@@ -156,7 +197,9 @@ class Engine {
     }
   }
 
-  void deliver(const Edge& e, TensorBase grad) {
+  void deliver(const Edge& e, TensorBase grad, const Node* from, size_t index) {
+    if (grad.defined())
+      grad = validate_gradient(std::move(grad), e.node->result_spec(e.output), from, index);
     Waiting& w = waiting_[e.node.get()];
     if (w.grads.empty()) w.grads.resize(e.node->num_outputs);
     TensorBase& slot = w.grads[e.output];
@@ -164,9 +207,11 @@ class Engine {
   }
 
   void capture(Node* node, const Grads& grads) {
-    for (size_t i = 0; i < captures_.size(); ++i)
-      if (captures_[i].node.get() == node && grads[captures_[i].output].defined())
-        captured_[i] = grads[captures_[i].output];
+    auto [first, last] = captured_at_.equal_range(node);
+    for (auto it = first; it != last; ++it) {
+      const TensorBase& grad = grads[captures_[it->second].output];
+      if (grad.defined()) captured_[it->second] = grad;
+    }
   }
 
   void run(std::span<const Edge> roots) {
@@ -186,8 +231,8 @@ class Engine {
       if (!captures_.empty()) capture(node.get(), grads);
       bool any =
           std::any_of(grads.begin(), grads.end(), [](const TensorBase& g) { return g.defined(); });
-      // grad() leaves .grad alone, and does nothing beyond what it was asked for.
-      bool wanted = captures_.empty();
+      // grad() leaves .grad unchanged, and runs only the nodes that lead to its inputs.
+      bool wanted = captures_.empty() || (accumulates_ && node->next.empty());
       for (const Edge& e : node->next) wanted |= e.node && needed(e.node.get());
       Grads out(node->next.size());
       if (any && wanted) {
@@ -197,7 +242,7 @@ class Engine {
       for (size_t i = 0; i < node->next.size(); ++i) {
         const Edge& e = node->next[i];
         if (!e.node || !needed(e.node.get())) continue;
-        deliver(e, i < out.size() ? std::move(out[i]) : TensorBase());
+        deliver(e, i < out.size() ? std::move(out[i]) : TensorBase(), node.get(), i);
         if (--waiting_[e.node.get()].missing == 0) ready_.push({e.node});
       }
     }
@@ -207,7 +252,9 @@ class Engine {
 
  private:
   bool retain_graph_;
+  bool accumulates_;
   std::vector<Edge> captures_;
+  std::unordered_multimap<Node*, size_t> captured_at_;  // positions in captures_
   Grads captured_;
   std::unordered_map<Node*, bool> needed_;
   std::unordered_map<Node*, Waiting> waiting_;
@@ -251,9 +298,10 @@ void at_end_of_backward(std::function<void()> call) {
   t_at_end->push_back(std::move(call));
 }
 
-Grads run_backward(std::span<const TensorBase> roots, std::span<const TensorBase> root_grads,
-                   bool retain_graph, bool create_graph, std::span<const TensorBase> inputs,
-                   bool allow_unused) {
+namespace {
+Grads run_engine(std::span<const TensorBase> roots, std::span<const TensorBase> root_grads,
+                 bool retain_graph, bool create_graph, std::span<const TensorBase> inputs,
+                 bool accumulates) {
   std::vector<Edge> edges;
   Grads start;
   for (size_t i = 0; i < roots.size(); ++i) {
@@ -270,18 +318,37 @@ Grads run_backward(std::span<const TensorBase> roots, std::span<const TensorBase
       g = op::ones_like(root);
     }
     TS_CHECK(g.sizes() == root.sizes(), "Mismatch in shape: grad_output[", i, "] has a shape of ",
-             g.sizes(), " and output[", i, "] has a shape of ", root.sizes(), ".");
+             "torch.Size(", g.sizes(), ")", " and output[", i, "] has a shape of ", "torch.Size(",
+             root.sizes(), ").");
+    TS_CHECK(is_complex(g.dtype()) == is_complex(root.dtype()),
+             "For complex Tensors, both grad_output and output are required to have the same "
+             "dtype. Mismatch in dtype: grad_output[",
+             i, "] has a dtype of torch.", dtype_name(g.dtype()), " and output[", i,
+             "] has a dtype of torch.", dtype_name(root.dtype()), ".");
     edges.push_back(std::move(e));
     start.push_back(std::move(g));
   }
   GradMode graph(create_graph);
   RetainedScope retained(retain_graph);
-  Engine engine(retain_graph, inputs);
+  Engine engine(retain_graph, inputs, accumulates);
   engine.count(edges);
-  for (size_t i = 0; i < edges.size(); ++i) engine.deliver(edges[i], std::move(start[i]));
+  for (size_t i = 0; i < edges.size(); ++i)
+    engine.deliver(edges[i], std::move(start[i]), nullptr, i);
   with_callbacks([&] { engine.run(edges); });
-  if (inputs.empty()) return {};
-  Grads out = engine.take_captured();
+  return engine.take_captured();
+}
+}  // namespace
+
+void run_backward_into(std::span<const TensorBase> roots, std::span<const TensorBase> root_grads,
+                       bool retain_graph, bool create_graph, std::span<const TensorBase> inputs) {
+  for (const TensorBase& t : inputs) retain_grad(t);
+  run_engine(roots, root_grads, retain_graph, create_graph, inputs, true);
+}
+
+Grads run_backward(std::span<const TensorBase> roots, std::span<const TensorBase> root_grads,
+                   bool retain_graph, bool create_graph, std::span<const TensorBase> inputs,
+                   bool allow_unused) {
+  Grads out = run_engine(roots, root_grads, retain_graph, create_graph, inputs, false);
   for (size_t i = 0; i < out.size(); ++i)
     TS_CHECK(out[i].defined() || allow_unused,
              "One of the differentiated Tensors appears to not have been used in the graph. Set "

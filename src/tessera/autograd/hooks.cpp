@@ -39,6 +39,26 @@ bool Hooks::remove(uint64_t id) {
   return erase_id(tensors, id) || erase_id(before, id) || erase_id(after, id);
 }
 
+namespace {
+// The type of a tensor in the form of PyTorch's messages: torch.cuda.HalfTensor, MetaFloatType.
+std::string type_name(const TensorBase& t) {
+  const char* dtype = dtype_title(t.dtype());
+  if (is_complex(t.dtype()) || t.device().is_meta())
+    return cat(t.device().is_meta()   ? "Meta"
+               : t.device().is_cuda() ? "CUDA"
+                                      : "CPU",
+               dtype, "Type");
+  return cat(t.device().is_cuda() ? "torch.cuda." : "torch.", dtype, "Tensor");
+}
+}  // namespace
+
+void check_hook_result(const TensorBase& given, const TensorBase& result, const std::string& name) {
+  TS_CHECK(given.dtype() == result.dtype() && given.device().type == result.device().type, "hook '",
+           name, "' has changed the type of value (was ", type_name(given), " got ",
+           type_name(result), ")");
+  TS_CHECK(given.sizes() == result.sizes(), "hook '", name, "' has changed the size of value");
+}
+
 uint64_t new_hook_id() { return g_hook_id.fetch_add(1, std::memory_order_relaxed); }
 
 void push_saved_hooks(std::shared_ptr<SavedHooks> hooks) {

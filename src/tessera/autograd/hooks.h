@@ -42,6 +42,8 @@ struct Hooks {
   bool remove(uint64_t id);
 };
 uint64_t new_hook_id();
+// Raises if a hook returned a gradient of another dtype, device or shape than it was given.
+void check_hook_result(const TensorBase& given, const TensorBase& result, const std::string& name);
 
 // autograd.graph.saved_tensors_hooks: tensors saved for backward are handed to `pack`, and what it
 // gives is kept in their place.

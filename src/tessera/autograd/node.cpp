@@ -203,7 +203,8 @@ void OpNode::add_slot(const TensorBase& t, int arg, bool save) {
 
 void OpNode::note_results(std::span<const TensorBase> results) {
   num_outputs = static_cast<uint32_t>(results.size());
-  if (results.size() == 1 && results[0].defined()) result_sizes_ = results[0].sizes();
+  if (results.size() == 1 && results[0].defined())
+    result_ = {results[0].sizes(), results[0].dtype(), results[0].device()};
   if (results.size() > 1)
     for (const TensorBase& t : results)
       result_geometry_.push_back(t.defined() ? Geometry{t.sizes(), t.dtype(), t.device()}
@@ -237,15 +238,9 @@ Grads OpNode::apply(Grads&& grads) {
            "backward through the graph a second time or if you need to access saved tensors after "
            "calling backward. (in ",
            name_, ")");
-  // A tensor that was reshaped in place while gradients were off has one of its new shape.
-  for (size_t i = 0; i < grads.size(); ++i) {
-    const Dims& expected = result_geometry_.empty() ? result_sizes_ : result_geometry_[i].sizes;
-    TS_CHECK(!grads[i].defined() || grads[i].sizes() == expected, name_,
-             ": the gradient of result ", i, " has shape ", grads[i].sizes(),
-             ", but the result had ", expected,
-             ": it was given another shape in place, unseen by autograd (in no_grad, or by .data)");
-  }
   size_t n = slots_.size();
+  if (std::none_of(grads.begin(), grads.end(), [](const auto& g) { return g.defined(); }))
+    return Grads(n);  // hooks returned None
   std::vector<TensorBase> unpacked(n);
   std::vector<Geometry> geometry(n);
   std::unique_ptr<bool[]> wanted(new bool[n + 1]);
@@ -277,6 +272,11 @@ Grads OpNode::apply(Grads&& grads) {
              made,        by_hooks, in_place};
   if (!first.defined()) first = b.grad_of(0);
   op_.record->backward(b);
+  // The gradient of overwritten values is zero, not missing.
+  if (op_.writes_self)
+    if (size_t at = static_cast<size_t>(first_slot_[static_cast<size_t>(op_.self_index)]);
+        wanted[at] && !made[at].defined())
+      made[at] = op::zeros_like(first);
   Grads out(n);
   for (size_t e = 0; e < n; ++e) {
     const Geometry& g = slots_[e].geometry;
@@ -287,14 +287,23 @@ Grads OpNode::apply(Grads&& grads) {
 }
 
 // One node a leaf, as long as some graph leads to it.
-AccumulateGrad::AccumulateGrad(const TensorBase& leaf) : leaf_(leaf) {
+AccumulateGrad::AccumulateGrad(const TensorBase& leaf)
+    : leaf_(leaf), geometry_{leaf.sizes(), leaf.dtype(), leaf.device()} {
   // As soon as its gradient is there, however long ago another graph made it.
   sequence = std::numeric_limits<uint64_t>::max();
   Meta& m = meta_of(leaf_);
   m.accumulator = this;
   hooks = m.leaf_hooks;
 }
-AccumulateGrad::~AccumulateGrad() { meta_of(leaf_).accumulator = nullptr; }
+AccumulateGrad::~AccumulateGrad() {
+  Meta& m = meta_of(leaf_);
+  if (m.accumulator == this) m.accumulator = nullptr;
+}
+
+bool AccumulateGrad::fits_leaf() const {
+  return geometry_.sizes == leaf_.sizes() && geometry_.dtype == leaf_.dtype() &&
+         geometry_.device == leaf_.device();
+}
 
 Grads AccumulateGrad::apply(Grads&& grads) {
   if (!grads[0].defined()) return {};
@@ -328,6 +337,14 @@ TensorBase AccumulateGrad::taken_over(TensorBase g) const {
   TensorBase copy = new_empty_strided(leaf_.sizes(), leaf_.strides(), g.dtype(), g.device());
   op::copy_(copy, g);
   return copy;
+}
+
+bool is_summable_to(const Dims& sizes, const Dims& shape) {
+  if (sizes.ndim() < shape.ndim()) return false;
+  size_t lead = sizes.size() - shape.size();
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] != sizes[lead + d] && shape[d] != 1) return false;
+  return true;
 }
 
 TensorBase fit_gradient(TensorBase grad, const Dims& shape, DType dtype, Device device) {

@@ -15,6 +15,13 @@ struct Edge {
   uint32_t output = 0;  // which of the node's results
 };
 
+// Geometry of a node's result: gradients that enter the node are converted to it.
+struct ResultSpec {
+  const Dims* sizes = nullptr;  // null: the node accepts any gradient
+  DType dtype = DType::kFloat32;
+  Device device;
+};
+
 // Where a node was made; only in anomaly mode, or while graphs are tracked.
 struct Trace {
   SourceRef source;
@@ -30,6 +37,7 @@ class Node : public RefCounted {
   // Gradients of its results in, of its inputs out (one for each edge).
   virtual Grads apply(Grads&& grads) = 0;
   virtual const char* name() const = 0;
+  virtual ResultSpec result_spec(uint32_t /*output*/) const { return {}; }
   // Frees what was saved for backward; a second backward then raises.
   virtual void release_saved() {}
   virtual int64_t saved_bytes() const { return 0; }
@@ -76,6 +84,10 @@ class OpNode final : public Node {
   OpNode(const Op& op, Args args);
   Grads apply(Grads&& grads) override;
   const char* name() const override { return name_.c_str(); }
+  ResultSpec result_spec(uint32_t output) const override {
+    const Geometry& g = result_geometry_.empty() ? result_ : result_geometry_[output];
+    return {&g.sizes, g.dtype, g.device};
+  }
   void release_saved() override;
   int64_t saved_bytes() const override;
   // Called once the results are there: what backward has to know of them.
@@ -102,7 +114,7 @@ class OpNode final : public Node {
   std::vector<std::string> strings_;
   std::vector<SavedTensor> results_;       // empty where none is saved
   std::vector<Geometry> result_geometry_;  // of operators with several results
-  Dims result_sizes_;                      // of the others
+  Geometry result_;                        // of operators with one result
   bool saves_ = false;                     // something that its backward reads
   bool released_ = false;
 };
@@ -113,33 +125,54 @@ class AccumulateGrad final : public Node {
   ~AccumulateGrad() override;
   Grads apply(Grads&& grads) override;
   const char* name() const override { return "AccumulateGrad"; }
+  // The leaf when the node was made: assigning to `leaf.data` does not change it.
+  ResultSpec result_spec(uint32_t) const override {
+    return {&geometry_.sizes, geometry_.dtype, geometry_.device};
+  }
+  // Returns true if the leaf still has the geometry that the node was made for.
+  bool fits_leaf() const;
   const TensorBase& leaf() const { return leaf_; }
 
  private:
   TensorBase taken_over(TensorBase grad) const;
 
   TensorBase leaf_;
+  Geometry geometry_;
 };
 
-// How a view came from its base: replayed on another tensor of the base's geometry.
-struct ViewStep {
-  const Op* op;
-  int output;               // which of its results
+struct ViewStep;
+// The last step of a chain of views and which of its results is meant; without a step, the base.
+struct ViewLink {
+  Ref<ViewStep> step;
+  int output = 0;
+};
+
+// A call of a view operator, replayed on another tensor of the base's geometry. Immutable, and
+// shared by all results of the call and all views made from them. Parents are freed in a loop.
+struct ViewStep final : RefCounted {
+  ~ViewStep();
+
+  const Op* op = nullptr;
   std::vector<Value> args;  // argument op->self_index is the tensor viewed
-  std::vector<Dims> ints;
+  std::vector<Dims> ints;   // storage of the lists in args
+  ViewLink parent;
+  int64_t replay_cost = 0;  // results made by replaying the chain up to this step
 };
 
 struct Meta final : AutogradMeta {
   TensorBase grad;
   std::shared_ptr<TensorBase> retained;  // of a result whose gradient is kept; in the place of grad
   Edge grad_fn;                          // node null for leaves
-  Node* accumulator = nullptr;           // borrowed; the node clears it when it dies
+  AccumulateGrad* accumulator = nullptr;  // borrowed; the node clears it when it dies
   std::shared_ptr<Hooks> leaf_hooks;
   // Views: base without its own base, the steps from it, and the version grad_fn was made for.
   TensorBase base;
-  std::vector<ViewStep> steps;
+  ViewLink steps;
   uint32_t view_version = 0;
-  std::vector<Dims> base_layout;  // the sizes and strides of the base for which the steps hold
+  // The layout of the base for which the steps hold.
+  Dims base_sizes;
+  Dims base_strides;
+  int64_t base_offset = 0;
 
   bool base_requires_grad() const override;
   TensorBase& grad_slot() { return retained ? *retained : grad; }
@@ -159,10 +192,23 @@ Edge gradient_edge(const TensorBase& t);
 Ref<Node> grad_fn(const TensorBase& t);
 void set_history(const TensorBase& t, Ref<Node> node, uint32_t output);
 void set_requires_grad(const TensorBase& t, bool value);
-TensorBase replay(const std::vector<ViewStep>& steps, const TensorBase& base);
-// Notes that `view` came from `parent` by this call.
-void track_view(const TensorBase& view, const TensorBase& parent, const Op& op, Args args,
-                int output);
+
+// How a view is made again from a tensor with the layout of its base: by a single _as_strided where
+// that is the same and cheaper, else by the steps.
+struct ViewRecipe {
+  ViewRecipe(const TensorBase& view, const Meta& meta);
+  TensorBase apply(const TensorBase& base) const;
+
+  ViewLink steps;
+  bool by_strides = false;
+  Dims sizes;
+  Dims strides;
+  Dims base_strides;
+  int64_t offset = 0;  // from the first element of the base
+};
+// Notes that `views` are the results of this call on `parent`.
+void track_views(std::span<const TensorBase> views, const TensorBase& parent, const Op& op,
+                 Args args);
 // The tensor itself has become a view of what it was, by this call; `node` where it is recorded.
 void note_inplace_view(const TensorBase& t, const Op& op, Args args, Ref<Node> node);
 // An in-place write of `t` by `node`; a view's write is passed on to its base.
@@ -181,6 +227,9 @@ class GradMode {
   bool before_;
 };
 
+// Returns true if a gradient of shape `sizes` can be summed to `shape`: broadcasting `shape` gives
+// `sizes`.
+bool is_summable_to(const Dims& sizes, const Dims& shape);
 // Sums `grad` over what broadcasting added, converts it to `dtype` and moves it to `device`.
 TensorBase fit_gradient(TensorBase grad, const Dims& shape, DType dtype, Device device);
 
@@ -192,5 +241,8 @@ void stop_tracking(const Node* node);
 Grads run_backward(std::span<const TensorBase> roots, std::span<const TensorBase> root_grads,
                    bool retain_graph, bool create_graph, std::span<const TensorBase> inputs,
                    bool allow_unused);
+// Like run_backward without inputs, but only the gradients of `inputs` are accumulated.
+void run_backward_into(std::span<const TensorBase> roots, std::span<const TensorBase> root_grads,
+                       bool retain_graph, bool create_graph, std::span<const TensorBase> inputs);
 
 }  // namespace tessera::autograd

@@ -94,8 +94,8 @@ Outputs dispatch_casted(const Op& op, Args args) {
       out = op.record->run(Call{op, args});
     }
     if (out.size() == 1 && out[0].is_same(self)) return out;
-    if (autograd::grad_enabled())
-      for (int i = 0; i < out.size(); ++i) autograd::track_view(out[i], self, op, args, i);
+    if (autograd::grad_enabled() && out.size() > 0)
+      autograd::track_views(out.span(), self, op, args);
     if (gradient && out.size() > 0) set_histories(Ref<OpNode>::adopt(new OpNode(op, args)), out);
     return out;
   }
@@ -131,11 +131,20 @@ Ref<OpNode> node_of_write(const Op& op, Args args, const TensorBase& self) {
 // A write whose result does not change with what was there: comparisons in place.
 class ConstantWrite final : public autograd::Node {
  public:
-  explicit ConstantWrite(const TensorBase& self) { next.push_back(autograd::gradient_edge(self)); }
+  explicit ConstantWrite(const TensorBase& self)
+      : sizes_(self.sizes()), dtype_(self.dtype()), device_(self.device()) {
+    next.push_back(autograd::gradient_edge(self));
+  }
   autograd::Grads apply(autograd::Grads&& grads) override {
     return {grads[0].defined() ? op::zeros_like(grads[0]) : TensorBase()};
   }
   const char* name() const override { return "ConstantWriteBackward0"; }
+  autograd::ResultSpec result_spec(uint32_t) const override { return {&sizes_, dtype_, device_}; }
+
+ private:
+  Dims sizes_;
+  DType dtype_;
+  Device device_;
 };
 
 // Must what self was computed from be forgotten, because an operator without a gradient writes it?
