@@ -36,6 +36,27 @@ TS_TARGET_AVX512 void convert_avx512(void* d, const void* s, int64_t n) {
   convert_loop<To, From>(d, s, n);
 }
 
+// To int64 registers, through int32.
+template <class From>
+TS_INLINE void to_int32_loop(void* dst_, const void* src_, int64_t n) {
+  int64_t* dst = static_cast<int64_t*>(dst_);
+  const From* src = static_cast<const From*>(src_);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) dst[i] = cast<int32_t>(src[i]);
+}
+template <class From>
+void to_int32_baseline(void* d, const void* s, int64_t n) {
+  to_int32_loop<From>(d, s, n);
+}
+template <class From>
+TS_TARGET_AVX2 void to_int32_avx2(void* d, const void* s, int64_t n) {
+  to_int32_loop<From>(d, s, n);
+}
+template <class From>
+TS_TARGET_AVX512 void to_int32_avx512(void* d, const void* s, int64_t n) {
+  to_int32_loop<From>(d, s, n);
+}
+
 // Through the narrow type and back, in place.
 template <class Reg, class Narrow>
 TS_INLINE void round_loop(void* dst_, const void* src_, int64_t n) {
@@ -168,6 +189,10 @@ TS_TARGET_AVX512 void round_half_avx512(void* d, const void* s, int64_t n) {
     from(std::type_identity<bool>(), RegClass::kB8);                                     \
     from(std::type_identity<c64>(), RegClass::kC64);                                     \
     from(std::type_identity<c128>(), RegClass::kC128);                                   \
+    t.to_int32[static_cast<int>(RegClass::kF32)] = to_int32_##isa<float>;                \
+    t.to_int32[static_cast<int>(RegClass::kF64)] = to_int32_##isa<double>;               \
+    t.to_int32[static_cast<int>(RegClass::kC64)] = to_int32_##isa<c64>;                  \
+    t.to_int32[static_cast<int>(RegClass::kC128)] = to_int32_##isa<c128>;                \
     return t;                                                                            \
   }
 TS_CONVERT_TABLE(baseline)

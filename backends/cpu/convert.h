@@ -17,6 +17,15 @@ struct ConvertTable {
   ConvertFn round[kNumDTypes];
   // Registers of one class to another: [from][to].
   ConvertFn convert[kNumRegClasses][kNumRegClasses];
+  // Floating and complex registers to those of int32, int16 and int8; null for other classes.
+  ConvertFn to_int32[kNumRegClasses];
+
+  // Registers of class `from` to those of dtype `to`, before rounding.
+  ConvertFn conversion(RegClass from, DType to) const {
+    const bool narrow = to == DType::kInt32 || to == DType::kInt16 || to == DType::kInt8;
+    ConvertFn fn = narrow ? to_int32[static_cast<int>(from)] : nullptr;
+    return fn ? fn : convert[static_cast<int>(from)][static_cast<int>(reg_class(to))];
+  }
 };
 
 extern const ConvertTable g_convert_tables[kNumIsas];

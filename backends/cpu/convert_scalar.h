@@ -25,6 +25,14 @@ TS_INLINE int64_t float_to_int(F x) {
   return ok ? v : std::numeric_limits<int64_t>::min();
 }
 
+// The same to 32 bits.
+template <class F>
+TS_INLINE int32_t float_to_int32(F x) {
+  bool ok = (x >= F(-2147483648.0)) & (x < F(2147483648.0));
+  int32_t v = static_cast<int32_t>(ok ? x : F(0));
+  return ok ? v : std::numeric_limits<int32_t>::min();
+}
+
 // Any of float, double, int64_t, bool and the narrower integers to another, as PyTorch casts.
 template <class To, class From>
 TS_INLINE To cast(From x) {
@@ -45,7 +53,12 @@ TS_INLINE To cast(From x) {
   else if constexpr (is_complex_v<To>)
     return To(cast<real_t<To>>(x), 0);
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
-    return static_cast<To>(float_to_int(x));
+    // Signed integers of up to 32 bits are the low bits of a 32-bit conversion, in PyTorch and on
+    // GPUs; uint8 those of a 64-bit one.
+    if constexpr (std::is_signed_v<To> && sizeof(To) <= 4)
+      return static_cast<To>(float_to_int32(x));
+    else
+      return static_cast<To>(float_to_int(x));
   else
     return static_cast<To>(x);
 }

@@ -22,7 +22,7 @@ void finish(const void* ctx, void* acc, int64_t n, int64_t at, int64_t step, cha
   const RegClass to = reg_class(f.p.out_dtype);
   const void* from = acc;
   if (to != f.p.cls) {
-    c.convert[static_cast<int>(f.p.cls)][static_cast<int>(to)](tile, acc, n);
+    c.conversion(f.p.cls, f.p.out_dtype)(tile, acc, n);
     from = tile;
   }
   store_results(f.p.out, f.p.out_dtype, from, n, at, step);
@@ -41,22 +41,24 @@ Status run_reduce(const ReduceProgram& p, void (*make)(const void*, int64_t, int
     return fail(Code::kUnsupported, "%s(): not implemented for %s", p.body->name,
                 dtype_name(p.out_dtype));
   Finish ctx{p, loops, p.reduced_numel};
-  return run_reduction({.in = p.in,
-                        .make = make,
-                        .make_ctx = make_ctx,
-                        .in_dtype = p.in_dtype,
-                        .cls = p.cls,
-                        .kept_ndim = p.kept_ndim,
-                        .kept_sizes = p.kept_sizes,
-                        .kept_strides = p.in_kept_strides,
-                        .reduced_ndim = p.reduced_ndim,
-                        .reduced_sizes = p.reduced_sizes,
-                        .reduced_strides = p.in_reduced_strides,
-                        .loops = &loops,
-                        .acc_bytes = reg_size(p.cls),
-                        .finish = finish,
-                        .ctx = &ctx},
-                       p.body->name);
+  return run_reduction(
+      {.in = p.in,
+       .make = make,
+       .make_ctx = make_ctx,
+       .in_dtype = p.in_dtype,
+       .cls = p.cls,
+       .element_dtype = reg_class(p.out_dtype) == p.cls ? std::optional(p.out_dtype) : std::nullopt,
+       .kept_ndim = p.kept_ndim,
+       .kept_sizes = p.kept_sizes,
+       .kept_strides = p.in_kept_strides,
+       .reduced_ndim = p.reduced_ndim,
+       .reduced_sizes = p.reduced_sizes,
+       .reduced_strides = p.in_reduced_strides,
+       .loops = &loops,
+       .acc_bytes = reg_size(p.cls),
+       .finish = finish,
+       .ctx = &ctx},
+      p.body->name);
 }
 
 }  // namespace tessera::cpu

@@ -139,7 +139,9 @@ struct Reducer {
     const RegClass in_cls = reg_class(p.in_dtype);
     const ConvertTable& c = converts();
     if (!is_register_form(p.in_dtype)) load = c.load[static_cast<int>(p.in_dtype)];
-    if (in_cls != p.cls) convert = c.convert[static_cast<int>(in_cls)][static_cast<int>(p.cls)];
+    if (in_cls != p.cls)
+      convert = p.element_dtype ? c.conversion(in_cls, *p.element_dtype)
+                                : c.convert[static_cast<int>(in_cls)][static_cast<int>(p.cls)];
     reg_bytes = static_cast<int64_t>(std::max(reg_size(in_cls), reg_size(p.cls)));
     columns =
         kept_numel > 1 && (reduced_numel <= kFewReduced || kept.shortest() < reduced.shortest());

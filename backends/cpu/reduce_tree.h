@@ -1,6 +1,8 @@
 // The engine of reductions: cuts one operand into leaves, has loops reduce them, and combines the
 // results in a fixed tree, on all threads.
 #pragma once
+#include <optional>
+
 #include "tessera/driver/backend.h"
 
 namespace tessera::cpu {
@@ -11,7 +13,9 @@ struct Reduction {
   void (*make)(const void* ctx, int64_t first, int64_t n, void* to) = nullptr;
   const void* make_ctx = nullptr;
   DType in_dtype;
-  RegClass cls;   // elements are converted to it before the loops see them
+  RegClass cls;  // elements are converted to it before the loops see them
+  // The dtype that elements are converted to, where its class is cls.
+  std::optional<DType> element_dtype = std::nullopt;
   int kept_ndim;  // row-major
   const int64_t* kept_sizes;
   const int64_t* kept_strides;

@@ -368,7 +368,7 @@ bool run_small(const GroupProgram& p) noexcept {
     in.body->tiles[g_isa][static_cast<int>(in.cls)](result, sources, p.immediates + in.first_scalar,
                                                     n);
   else
-    c.convert[static_cast<int>(in.cls)][static_cast<int>(in.result_cls)](result, sources[0], n);
+    c.conversion(in.cls, in.round_to)(result, sources[0], n);
   if (!ready) c.store[static_cast<int>(out.dtype)](out.data, result, n);
   return true;
 }

@@ -276,7 +276,7 @@ struct Builder {
       step.tile = in.body->tiles[g_isa][static_cast<int>(in.cls)];
     } else {
       step.kind = Step::Kind::kConvert;
-      step.convert = converts().convert[static_cast<int>(in.cls)][static_cast<int>(in.result_cls)];
+      step.convert = converts().conversion(in.cls, in.round_to);
     }
     bool reuse = may_reuse(in);
     if (reuse) release_dead(i);

@@ -254,7 +254,7 @@ class GroupText {
         if (counts && in.result_cls != RegClass::kB8 && in.result_cls != RegClass::kI64 &&
             in.sources[0].kind == SourceKind::kValue)
           value = "hidden(" + value + ")";
-        value = convert_text(in.cls, in.result_cls, value);
+        value = convert_text(in.cls, in.round_to, value);
       } else {
         value = body_name(i) + body_types(in.cls) + "(";
         for (int s = 0; s < in.num_sources; ++s) value += (s ? ", " : "") + source(in.sources[s]);

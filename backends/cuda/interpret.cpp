@@ -126,7 +126,7 @@ class Encoder {
     int opcode = static_cast<int>(kCopy);
     if (!is_plain_copy(g_, in)) {
       if (in.cls > RegClass::kB8 || in.result_cls > RegClass::kB8) return false;
-      opcode = in.kind == Instr::Kind::kConvert ? opcode_of_convert(in.cls, in.result_cls)
+      opcode = in.kind == Instr::Kind::kConvert ? opcode_of_convert(in.cls, in.round_to)
                                                 : opcode_of(in.body, in.cls);
       if (opcode < 0) return false;
     }

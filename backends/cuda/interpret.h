@@ -31,7 +31,15 @@ int opcode_of(const PointwiseBody* body, RegClass cls);  // -1: there is none
 inline int opcode_of_convert(RegClass from, RegClass to) {
   return static_cast<int>(from) * 4 + static_cast<int>(to);
 }
-inline constexpr int kFirstBody = 16;
+// Converts floats to int32, int16 and int8.
+inline int opcode_of_convert_to_int32(RegClass from) { return 16 + static_cast<int>(from); }
+inline int opcode_of_convert(RegClass from, DType to) {
+  const bool narrow = to == DType::kInt32 || to == DType::kInt16 || to == DType::kInt8;
+  if (narrow && (from == RegClass::kF32 || from == RegClass::kF64))
+    return opcode_of_convert_to_int32(from);
+  return opcode_of_convert(from, reg_class(to));
+}
+inline constexpr int kFirstBody = 20;
 const std::string& interpret_text();
 
 // Can kernels be compiled on other threads? Those have to be gone before the process ends.

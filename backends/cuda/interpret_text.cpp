@@ -208,6 +208,9 @@ std::string computed_function(const Opcodes& all) {
     for (RegClass to : kClasses)
       add(opcode_of_convert(from, to),
           convert_text(from, to, std::string(class_suffix(from)) + "(a)"));
+  for (RegClass from : {RegClass::kF32, RegClass::kF64})
+    add(opcode_of_convert_to_int32(from),
+        convert_text(from, DType::kInt32, std::string(class_suffix(from)) + "(a)"));
   for (size_t i = 0; i < all.bodies.size(); ++i) {
     const PointwiseBody& b = *all.bodies[i];
     for (RegClass cls : kClasses) {

@@ -339,4 +339,11 @@ std::string convert_text(RegClass from, RegClass to, const std::string& x) {
   return std::string("(") + register_type(to) + ")(" + x + ")";
 }
 
+std::string convert_text(RegClass from, DType to, const std::string& x) {
+  const bool narrow = to == DType::kInt32 || to == DType::kInt16 || to == DType::kInt8;
+  if (!narrow || from == RegClass::kI64 || from == RegClass::kB8)
+    return convert_text(from, reg_class(to), x);
+  return std::string("(int64_t)(int)(") + x + (is_complex(from) ? ").re" : ")");
+}
+
 }  // namespace tessera::cuda

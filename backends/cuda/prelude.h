@@ -31,5 +31,8 @@ std::string store_text(DType t, const std::string& x);
 std::string result_text(const PointwiseBody& body, const std::string& x);
 // From class to class.
 std::string convert_text(RegClass from, RegClass to, const std::string& x);
+// From a class to that of a dtype: int32, int16 and int8 take the low bits of a 32-bit conversion,
+// as their C++ casts do.
+std::string convert_text(RegClass from, DType to, const std::string& x);
 
 }  // namespace tessera::cuda

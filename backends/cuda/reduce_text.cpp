@@ -29,10 +29,15 @@ std::string body_text(const ReducePass& p) {
 
 // What an element `s` contributes, and what an accumulator `x` of n elements leaves.
 std::string contribution_text(const ReducePass& p) {
-  return "map_(" + convert_text(reg_class(p.in_dtype), p.cls, load_text(p.in_dtype, "s")) + ")";
+  const RegClass from = reg_class(p.in_dtype);
+  const std::string value = load_text(p.in_dtype, "s");
+  return "map_(" +
+         (reg_class(p.out_dtype) == p.cls ? convert_text(from, p.out_dtype, value)
+                                          : convert_text(from, p.cls, value)) +
+         ")";
 }
 std::string result_text(const ReducePass& p) {
-  return store_text(p.out_dtype, convert_text(p.cls, reg_class(p.out_dtype), "finish_(x, n)"));
+  return store_text(p.out_dtype, convert_text(p.cls, p.out_dtype, "finish_(x, n)"));
 }
 
 std::string number(const char* name, int64_t value) {

@@ -40,7 +40,7 @@ std::string type_text(const char* name, DType t) {
     auto f = static_cast<RegClass>(from);
     if (is_complex(f) && !is_complex(c)) continue;
     out += std::string("  TS_FN A take(") + register_type(f) + " x) { return " +
-           convert_text(f, c, "x") + "; }\n";
+           convert_text(f, t, "x") + "; }\n";
   }
   return out + "};\n";
 }

@@ -8,6 +8,8 @@
 #include "node_object.h"
 #include "scaffolding.h"
 #include "shared_object.h"
+#include "tessera/call/batch_writes.h"
+#include "tessera/tensor/batch_scope.h"
 
 namespace tessera::python {
 
@@ -202,6 +204,12 @@ void bind_hooks(nb::module_& m) {
     check_replacement(name, is_tensor(given.ptr()) ? unwrap(given.ptr()) : TensorBase(),
                       result.ptr());
   });
+  m.def("_push_batch_scope", [](int64_t size, bool different, const nb::list& mapped) {
+    auto* scope = new BatchScope(size, different);
+    for (nb::handle t : mapped) scope->add_mapped(unwrap(t.ptr()));
+  });
+  m.def("_pop_batch_scope", [] { delete BatchScope::innermost(); });
+  m.def("_begin_next_example", begin_next_example);
   m.def("_push_saved_hooks", push_saved);
   m.def("_pop_saved_hooks", autograd::pop_saved_hooks);
   m.def("_set_anomaly", [](bool enabled, bool check_nan) {

@@ -91,7 +91,7 @@ bool read_floats(PyObject* o, Value& value, Parsed& out, Mismatch& why) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
     PyObject* item = PySequence_Fast_ITEMS(o)[i];
     Scalar s;
-    if (!read_number(item, s)) {
+    if (!read_number(item, s) || s.is_complex()) {
       why.element = item;
       why.element_at = i;
       return false;

@@ -64,6 +64,7 @@ from ._products import einsum, lu, tensordot
 from ._functions import (
     broadcast_shapes,
     get_device,
+    gradient,
     is_complex,
     is_conj,
     is_floating_point,

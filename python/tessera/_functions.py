@@ -66,6 +66,28 @@ def numel(input):
     return input.numel()
 
 
+def gradient(input, *, spacing=None, dim=None, edge_order=1):
+    """Slopes along each dimension by differences of neighbours: at distances `spacing`, or at the
+    coordinates in it."""
+    gradient = _C.ops["gradient"]
+    options = {} if dim is None else {"dim": dim}
+    distances = isinstance(spacing, (list, tuple)) and any(isinstance(x, complex) for x in spacing)
+    if spacing is None or not distances:
+        if spacing is not None:
+            options["spacing"] = spacing
+        return gradient(input, edge_order=edge_order, **options)
+    # The operator takes a list of real distances, or one complex one.
+    gradient(input, edge_order=edge_order, spacing=[1.0] * len(spacing), **options)  # checks
+    if dim is None:
+        dim = range(input.dim())
+    dims = [dim] if isinstance(dim, int) else [*dim]
+    if len(spacing) == 1:
+        spacing = [*spacing] * len(dims)
+    return tuple(
+        gradient(input, edge_order=edge_order, spacing=s, dim=d)[0] for s, d in zip(spacing, dims)
+    )
+
+
 def split(tensor, split_size_or_sections, dim=0):
     """Views of pieces along a dimension: of one size, or of the sizes given."""
     return _C.ops["split"](tensor, split_size_or_sections, dim)

@@ -146,6 +146,8 @@ class GradScaler:
         state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._scaled_step(optimizer, state, args, kwargs)
         if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
         found = state["found_inf_per_device"]
@@ -163,6 +165,38 @@ class GradScaler:
             result = optimizer.step(*args, **kwargs)
             result = True if result is None else result
         state["stage"] = OptState.STEPPED
+        return result
+
+    def _scaled_step(self, optimizer, state, args, kwargs):
+        """A step that divides by the scale and skips infinite gradients itself: by the attributes
+        grad_scale and found_inf, or, if it takes one, by the argument grad_scaler."""
+        import inspect
+        import warnings
+
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed "
+                "optimizer. In the near future GradScaler registers `grad_scale: Tensor` and "
+                "`found_inf: Tensor` to the passed optimizer and let the optimizer use them "
+                "directly.",
+                FutureWarning,
+                stacklevel=3,
+            )
+            result = optimizer.step(*args, **kwargs, grad_scaler=self)
+            state["stage"] = OptState.STEPPED
+            return result
+        scale = self._get_scale_async()
+        if state["stage"] is OptState.READY:
+            self._check_inf_per_device(optimizer)
+            optimizer.grad_scale = scale * getattr(optimizer, "grad_scale", 1)
+        else:
+            optimizer.grad_scale = getattr(optimizer, "grad_scale", None)
+        found = [t.to(scale.device) for t in state["found_inf_per_device"].values()]
+        optimizer.found_inf = sum(found)
+        result = optimizer.step(*args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        del optimizer.grad_scale
+        del optimizer.found_inf
         return result
 
     def update(self, new_scale=None):

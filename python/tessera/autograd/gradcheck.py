@@ -1,5 +1,7 @@
 """gradcheck and gradgradcheck: gradients held to differences."""
 
+import itertools
+
 from .. import _C
 
 Tensor = _C.Tensor
@@ -35,20 +37,20 @@ def _outputs(function, inputs):
 
 def _numeric(function, inputs, target, eps):
     """For each output the slopes along each real part of `target`: [output][part][element]."""
-    reals = _parts(target)
-    count = reals.numel()
+    # The inputs themselves are changed, so that a function sees it that holds them otherwise: the
+    # parameters of a module. Through .data, which leaves their versions as they are.
+    reals = _parts(target.data)
     columns = []
-    for i in range(count):
+    for place in itertools.product(*map(range, reals.shape)):
+        at = reals[place]
+        before = at.clone()
         ends = []
         for step in (eps, -eps):
-            flat = reals.clone().reshape(-1)
-            flat[i : i + 1].add_(step)
-            moved = flat.reshape(reals.shape)
-            if target.is_complex():
-                moved = _C.ops["view_as_complex"](moved)
-            with_moved = [moved if t is target else t for t in inputs]
-            with_moved = [t.detach() if isinstance(t, Tensor) else t for t in with_moved]
-            ends.append([_flat(o) for o in _outputs(function, with_moved)])
+            at.copy_(before + step)
+            try:
+                ends.append([_flat(o) for o in _outputs(function, inputs)])
+            finally:
+                at.copy_(before)
         columns.append(
             [[(a - b) / (2 * eps) for a, b in zip(x, y)] for x, y in zip(ends[0], ends[1])]
         )
@@ -116,6 +118,13 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol):
                 f"Input of {t.dtype} requires gradient and is not a double precision floating "
                 "point or complex. This check will likely fail if all the inputs are not of "
                 "double precision floating point or complex."
+            )
+        if any(step == 0 and n > 1 for step, n in zip(t.stride(), t.shape)):
+            raise RuntimeError(
+                f"The {[t is x for x in inputs].index(True)}th input has a dimension with stride "
+                "0. gradcheck only supports inputs that are non-overlapping to be able to compute "
+                "the numerical gradients correctly. You should call .contiguous on the input "
+                "before passing it to gradcheck."
             )
     outputs = _outputs(func, inputs)
     if not any(o.requires_grad for o in outputs):

@@ -131,12 +131,19 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         if size == 0:
             raise NotImplementedError("vmap over a dimension of size 0 is not implemented")
         random, results = _Random(randomness), []
-        for i in range(size):
-            random.next_example()
-            one = [x if d is None else x.select(d, i) for x, d in zip(leaves, places)]
-            results.append(func(*tree_unflatten(one, spec), **kwargs))
-            if i == 0:
-                random.first_is_done()
+        batched = [x for x, d in zip(leaves, places) if d is not None]
+        _C._push_batch_scope(size, randomness == "different", batched)
+        try:
+            for i in range(size):
+                random.next_example()
+                if i > 0:
+                    _C._begin_next_example()
+                one = [x if d is None else x.select(d, i) for x, d in zip(leaves, places)]
+                results.append(func(*tree_unflatten(one, spec), **kwargs))
+                if i == 0:
+                    random.first_is_done()
+        finally:
+            _C._pop_batch_scope()
         return _stacked(results, out_dims)
 
     return mapped

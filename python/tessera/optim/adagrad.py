@@ -41,6 +41,7 @@ class Adagrad(OnePass):
             differentiable=differentiable,
             fused=fused,
         )
+        self._step_supports_amp_scaling = bool(fused)
         super().__init__(params, defaults)
         for group in self.param_groups:
             self._start(group)

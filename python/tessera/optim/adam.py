@@ -55,6 +55,7 @@ class Adam(OnePass):
             fused=fused,
             decoupled_weight_decay=decoupled_weight_decay,
         )
+        self._step_supports_amp_scaling = bool(fused)
         super().__init__(params, defaults)
 
     def _begin(self, state, p, group):

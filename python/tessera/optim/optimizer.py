@@ -244,6 +244,8 @@ class Optimizer:
         before = _C.is_grad_enabled()
         _C._set_grad_enabled(False)
         try:
+            if self._skips_scaled_step():
+                return loss
             for group in self.param_groups:
                 if group["differentiable"]:
                     raise NotImplementedError(
@@ -256,6 +258,22 @@ class Optimizer:
         finally:
             _C._set_grad_enabled(before)
         return loss
+
+    def _skips_scaled_step(self):
+        """Divides gradients by `grad_scale`, which a GradScaler sets for a fused step.
+
+        Returns true if `found_inf` is set and not zero: parameters then stay as they are."""
+        scale = getattr(self, "grad_scale", None)
+        found = getattr(self, "found_inf", None)
+        if (scale is None and found is None) or "fused" not in self.defaults:
+            return False
+        for group in self.param_groups:
+            if not group["fused"]:
+                raise AssertionError("Expected grad_scale and found_inf to be None")
+            for p in group["params"] if scale is not None else ():
+                if p.grad is not None:
+                    p.grad.div_(scale.to(p.grad.device))
+        return found is not None and found.item() != 0
 
     def _step_group(self, group, params, grads):
         raise NotImplementedError

@@ -38,6 +38,7 @@ class SGD(Optimizer):
             differentiable=differentiable,
             fused=fused,
         )
+        self._step_supports_amp_scaling = bool(fused)
         super().__init__(params, defaults)
 
     def __setstate__(self, state):

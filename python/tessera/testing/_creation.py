@@ -41,7 +41,15 @@ def _real(shape, dtype, low, high):
     # In double: the range of two numbers may be more than the dtype holds.
     values = _C.ops["rand"](shape, dtype=_C.dtypes["float64"])
     spread = (values * high) - (values * low) + low
-    return spread.to(dtype)
+    made = spread.to(dtype)
+    if low < high:
+        # Rounding may give the upper bound, which does not belong to the range.
+        ops = _C.ops
+        below = ops["nextafter"](
+            ops["full"]((), high, dtype=dtype), ops["full"]((), low, dtype=dtype)
+        )
+        made = ops["where"](made >= high, below, made)
+    return made
 
 
 def make_tensor(

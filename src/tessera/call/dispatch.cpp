@@ -1,6 +1,7 @@
 // The way of a call: autocast, rules, deferral or backend, autograd.
 #include "tessera/amp/autocast.h"
 #include "tessera/autograd/node.h"
+#include "tessera/call/batch_writes.h"
 #include "tessera/call/mismatch.h"
 #include "tessera/call/observed.h"
 #include "tessera/call/overlap.h"
@@ -8,6 +9,7 @@
 #include "tessera/fuse/stream.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
+#include "tessera/tensor/batch_scope.h"
 
 namespace tessera {
 
@@ -252,6 +254,17 @@ TensorBase inplace_unobserved(const Op& op, Args args) {
   return self;
 }
 
+Outputs dispatch_in_batch(const Op& op, Args args) {
+  if (op.writes_self) check_batch_write(op, args);
+  std::optional<ObservedCall> call;
+  if (profile::recording()) call.emplace(profile::Kind::kOperator, op, args);
+  ArgumentVersions versions(op, args);
+  Outputs out = dispatch_unobserved(op, args);
+  versions.check();
+  note_batch_results(args, out.span());
+  return out;
+}
+
 void out_unobserved(const Op& op, Args args, std::span<const TensorBase> outs) {
   bool gradient = wants_gradient(op, args);
   for (const TensorBase& out : outs) {
@@ -312,6 +325,8 @@ void out_unobserved(const Op& op, Args args, std::span<const TensorBase> outs) {
 }  // namespace
 
 Outputs dispatch(const Op& op, Args args) {
+  if (any_batch_scope()) [[unlikely]]
+    return dispatch_in_batch(op, args);
   if (!profile::recording()) [[likely]]
     return dispatch_unobserved(op, args);
   ObservedCall call(profile::Kind::kOperator, op, args);
@@ -319,6 +334,8 @@ Outputs dispatch(const Op& op, Args args) {
 }
 
 TensorBase dispatch_inplace(const Op& op, Args args) {
+  if (any_batch_scope()) [[unlikely]]
+    check_batch_write(op, args);
   if (!profile::recording()) [[likely]]
     return inplace_unobserved(op, args);
   ObservedCall call(profile::Kind::kOperatorInplace, op, args);
@@ -326,6 +343,8 @@ TensorBase dispatch_inplace(const Op& op, Args args) {
 }
 
 void dispatch_out(const Op& op, Args args, std::span<const TensorBase> outs) {
+  if (any_batch_scope()) [[unlikely]]
+    check_batch_out(op, outs);
   if (!profile::recording()) [[likely]]
     return out_unobserved(op, args, outs);
   ObservedCall call(profile::Kind::kOperator, op, args);

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "tessera/tensor/batch_scope.h"
+
 namespace tessera {
 
 void (*release_python_object)(void*) = nullptr;
@@ -95,6 +97,7 @@ void set_inference_mode(bool on) {
 TensorBase new_unallocated(const Dims& sizes, DType dtype, Device device) {
   int64_t numel = checked_numel(sizes, dtype);
   auto storage = Ref<Storage>::make(device, static_cast<size_t>(numel) * itemsize(dtype));
+  note_new_storage(*storage);
   storage->made_for(sizes.data(), sizes.ndim(), dtype);
   return fresh(
       Ref<TensorImpl>::make(std::move(storage), dtype, sizes, contiguous_strides(sizes), 0));
@@ -109,6 +112,7 @@ TensorBase new_empty(const Dims& sizes, DType dtype, Device device) {
 TensorBase new_empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device device) {
   checked_numel(sizes, dtype);
   auto storage = Ref<Storage>::make(device, bytes_spanned(sizes, strides, dtype));
+  note_new_storage(*storage);
   storage->made_for(sizes.data(), sizes.ndim(), dtype);
   allocate(*storage);
   return fresh(Ref<TensorImpl>::make(std::move(storage), dtype, sizes, strides, 0));
@@ -305,6 +309,7 @@ Dims preserved_strides(std::span<const TensorBase* const> of, const Dims& shape)
 TensorBase from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, Device device,
                      void* owner, void (*release)(void*)) {
   auto made = Ref<Storage>::make(device, bytes_spanned(sizes, strides, dtype));
+  note_new_storage(*made);
   TensorBase t = fresh(Ref<TensorImpl>::make(std::move(made), dtype, sizes, strides, 0));
   // Last: where an exception is thrown the owner stays the caller's.
   Storage& storage = t.storage();

@@ -1,9 +1,23 @@
 // Activations of straight pieces.
+#include "tessera/base/half.h"
 #include "tessera/gen/activation.h"
 #include "tessera/ops/gradient.h"
 #include "tessera/ops/loops.h"
 
 namespace tessera {
+
+namespace {
+
+// A parameter in the dtype of the elements that it is compared with.
+double in_elements(const Call& c, double value) {
+  const DType t = c.tensor(0).dtype();
+  const float f = static_cast<float>(value);
+  if (t == DType::kFloat16) return half_to_float(float_to_half(f));
+  if (t == DType::kBFloat16) return bfloat16_to_float(float_to_bfloat16(f));
+  return value;
+}
+
+}  // namespace
 
 TS_BODY(relu, "t", 't', 0, (TS_NUMBERS), return select(a <= T(0), T(0), a);)
 TS_OP({
@@ -179,13 +193,21 @@ TS_OP({
     .also = "nn.functional.hardshrink",
     .doc = "Each element, 0 where it is within lambd of 0.",
     .example = "torch.hardshrink(torch.tensor([-1.0, 0.25, 2.0]))",
-    .kind = Kind::kPointwise,
     .forms = kFunction | kMethod | kOut,
+    .run = [](const Call& c) -> Outputs {
+      return op::_hardshrink(c.tensor(0), in_elements(c, c.number(1)));
+    },
+    .samples = {{"T(3, 4)"}, {"T(3, 4), 1.03"}},
+});
+TS_OP({
+    .schema = "_hardshrink(Tensor self, float lambd) -> Tensor",
+    .kind = Kind::kPointwise,
+    .forms = kFunction,
     .body = &hardshrink_body,
     .saves = "self",
     .backward =
         [](Backward& b) { b.set(0, op::_shrink_backward(b.grad, b.tensor(0), b.number(1))); },
-    .samples = {{"T(3, 4)"}, {"T(3, 4), 1.03"}},
+    .aten = "hardshrink",
 });
 
 TS_BODY(softshrink, "t", 't', 1, (TS_FLOATS), T inside = a * T(0);
@@ -194,18 +216,26 @@ TS_OP({
     .schema = "nn.functional.softshrink(Tensor self, float lambd=0.5) -> Tensor",
     .doc = "Each element brought nearer to 0 by lambd, 0 where it is within lambd of it.",
     .example = "torch.nn.functional.softshrink(torch.tensor([-1.0, 0.25, 2.0]))",
-    .kind = Kind::kPointwise,
     .forms = kFunction | kOut,
     .check =
         [](const Call& c) {
           TS_CHECK(c.number(1) >= 0, "lambda must be greater or equal to 0, but found to be ",
                    c.number(1), ".");
         },
+    .run = [](const Call& c) -> Outputs {
+      return op::_softshrink(c.tensor(0), in_elements(c, c.number(1)));
+    },
+    .samples = {{"T(3, 4)"}, {"T(3, 4), 1.03"}},
+});
+TS_OP({
+    .schema = "_softshrink(Tensor self, float lambd) -> Tensor",
+    .kind = Kind::kPointwise,
+    .forms = kFunction,
     .body = &softshrink_body,
     .saves = "self",
     .backward =
         [](Backward& b) { b.set(0, op::_shrink_backward(b.grad, b.tensor(0), b.number(1))); },
-    .samples = {{"T(3, 4)"}, {"T(3, 4), 1.03"}},
+    .aten = "softshrink",
 });
 TS_BODY(shrink_backward, "tt", 't', 1, (TS_FLOATS),
         return select((b >= negate(s0)) & (b <= s0), T(0), a);)

@@ -1,6 +1,7 @@
 #include "tessera/ops/creation/options.h"
 
 #include "tessera/driver/current.h"
+#include "tessera/tensor/batch_scope.h"
 
 namespace tessera {
 
@@ -24,6 +25,7 @@ TensorBase CreationOptions::unallocated(const Dims& sizes, const Dims& strides, 
   TS_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");
   int64_t bytes = bytes_reached(sizes, strides, 0, of);
   auto storage = Ref<Storage>::make(device, static_cast<size_t>(bytes));
+  note_new_storage(*storage);
   storage->made_for(sizes.data(), sizes.ndim(), of);
   if (pin_memory) allocate_pinned(*storage);
   return TensorBase(Ref<TensorImpl>::make(std::move(storage), of, sizes, strides, 0));

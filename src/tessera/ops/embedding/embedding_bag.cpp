@@ -59,6 +59,10 @@ Bags read_bags(const TensorBase& input, const TensorBase& offsets, const TensorB
              "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
              "position 0. However, got ",
              first);
+    TS_CHECK(!include_last || last >= n,
+             "embedding_bag: with include_last_offset=True the last offset has to be the length of "
+             "input (",
+             n, "), but got offsets[-1] of ", last);
     TS_CHECK(last <= n, "offsets[-1] can not be greater than input's length(", n,
              ") but got offsets[-1] of ", last);
     if (given > 1) {

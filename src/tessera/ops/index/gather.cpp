@@ -237,6 +237,9 @@ Spread scatter_spread(int64_t dim, const TensorBase& index) {
                 std::string_view how, bool include_self) {
     return op::scatter_reduce(t, d, i, source, how, include_self);
   };
+  s.no_second_gradient =
+      "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered "
+      "to the same position in self";
   return s;
 }
 

@@ -22,6 +22,9 @@ Spread index_spread(int64_t dim, const TensorBase& index) {
   s.reduce = [](const TensorBase& t, int64_t d, const TensorBase& i, const TensorBase& source,
                 std::string_view how,
                 bool include_self) { return op::index_reduce(t, d, i, source, how, include_self); };
+  s.no_second_gradient =
+      "index_reduce(): Double backward is unsupported for source when >1 zeros in source are "
+      "scattered to the same position in self";
   return s;
 }
 

@@ -5,9 +5,23 @@
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/index.h"
+#include "tessera/gen/reduce.h"
 #include "tessera/gen/ternary.h"
+#include "tessera/ops/modes.h"
 
 namespace tessera {
+
+// Hands its argument on; its gradient raises.
+TS_OP({
+    .schema = "_refuse_gradient(Tensor self, str message) -> Tensor",
+    .kind = Kind::kKernel,
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      const TensorBase& t = c.tensor(0);
+      return alias(t, t.sizes(), t.strides(), t.storage_offset());
+    },
+    .backward = [](Backward& b) { raise(ErrorKind::kRuntime, std::string(b.text(1))); },
+});
 
 namespace {
 
@@ -20,6 +34,14 @@ TensorBase counts_of(const TensorBase& like, const Spread& s, const TensorBase& 
 }
 
 TensorBase as(const TensorBase& t, DType dtype) { return op::_to_dtype(t, dtype); }
+
+// The gradient of the gradient has no formula where several zeros were multiplied: only for
+// gradients that are differentiated again their number is read.
+TensorBase without_second_gradient(const TensorBase& g, const TensorBase& zeros, const char* why) {
+  if (!records_gradients() || !g.requires_grad() || zeros.device().is_meta()) return g;
+  return host_scalar(op::any(op::gt(zeros, Scalar(1)))).is_zero() ? g
+                                                                  : op::_refuse_gradient(g, why);
+}
 
 void prod_backward(Backward& b, const Spread& s, bool include_self) {
   const TensorBase &self = b.tensor(0), &source = b.tensor(3);
@@ -43,7 +65,8 @@ void prod_backward(Backward& b, const Spread& s, bool include_self) {
   TensorBase at_lone = s.read(op::mul(b.grad, op::conj(others)), s.dim, s.index);
   TensorBase elsewhere = op::div(s.read(op::mul(b.grad, op::conj(b.result)), s.dim, s.index),
                                  op::conj(op::masked_fill(source, zero, Value(Scalar(1)))));
-  b.set(3, op::where(lone, at_lone, elsewhere));
+  b.set(3,
+        without_second_gradient(op::where(lone, at_lone, elsewhere), zeros, s.no_second_gradient));
 }
 
 // The gradient is shared out among all elements that are the extreme one.

@@ -19,6 +19,8 @@ struct Spread {
   // The whole reduction.
   TensorBase (*reduce)(const TensorBase& t, int64_t dim, const TensorBase& index,
                        const TensorBase& source, std::string_view how, bool include_self);
+  // Message for second gradients of products with several zeros.
+  const char* no_second_gradient;
 };
 
 // Divides the sums of "mean" by how many elements are in each.

@@ -2,10 +2,13 @@
 #include <limits>
 
 #include "tessera/gen/binary.h"
+#include "tessera/gen/bitwise.h"
+#include "tessera/gen/compare.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/creation.h"
 #include "tessera/gen/index.h"
 #include "tessera/gen/reduce.h"
+#include "tessera/gen/ternary.h"
 #include "tessera/gen/view.h"
 #include "tessera/ops/index/layout.h"
 #include "tessera/ops/valid.h"
@@ -29,6 +32,67 @@ TS_OP({
       return out;
     },
     .not_differentiable = true,
+});
+
+namespace {
+
+// Sums of `t` over the segments, in the shape of `like`.
+TensorBase segment_sum(const TensorBase& t, int64_t axis, const TensorBase& ids,
+                       const TensorBase& like) {
+  return op::scatter_add(op::zeros_like(like), axis, ids, t);
+}
+
+// The gradient is shared among the elements that are the extreme one, and all NaN are; the initial
+// value has no part.
+TensorBase extreme_gradient(const TensorBase& grad, const TensorBase& data, const TensorBase& out,
+                            int64_t axis, const TensorBase& ids) {
+  TensorBase is = op::logical_or(op::eq(data, op::gather(out, axis, ids)), op::isnan(data));
+  TensorBase weight = op::_to_dtype(is, data.dtype());
+  TensorBase n = segment_sum(weight, axis, ids, out);
+  n = op::masked_fill(n, op::eq(n, Scalar(0)), Value(Scalar(1)));
+  return op::mul(weight, op::gather(op::div(grad, n), axis, ids));
+}
+
+// The product of the others: of zeros and NaN without dividing by them.
+TensorBase product_gradient(const TensorBase& grad, const TensorBase& data, const TensorBase& out,
+                            const TensorBase& base, int64_t axis, const TensorBase& ids) {
+  TensorBase zero = op::eq(data, Scalar(0)), nan = op::isnan(data);
+  TensorBase special = op::logical_or(zero, nan);
+  TensorBase regular = op::masked_fill(data, special, Value(Scalar(1)));
+  TensorBase product = op::scatter_reduce(base, axis, ids, regular, "prod");
+  // The number of others in the segment that are `which`.
+  auto others = [&](const TensorBase& which) {
+    TensorBase n = op::_to_dtype(which, data.dtype());
+    return op::sub(op::gather(segment_sum(n, axis, ids, out), axis, ids), n);
+  };
+  TensorBase rest = op::gather(product, axis, ids);
+  rest = op::where(op::gt(others(zero), Scalar(0)), op::mul(rest, Scalar(0)), rest);
+  rest = op::where(op::gt(others(nan), Scalar(0)),
+                   op::mul(rest, Scalar(std::numeric_limits<double>::quiet_NaN())), rest);
+  TensorBase divided = op::div(op::gather(out, axis, ids), regular);
+  return op::mul(op::gather(grad, axis, ids), op::where(special, rest, divided));
+}
+
+}  // namespace
+
+// The reduction of segments over base, which has the initial value everywhere.
+TS_OP({
+    .schema = "_segment_scatter(Tensor data, Tensor base, Tensor ids, int axis, str reduce) -> "
+              "Tensor",
+    .kind = Kind::kKernel,
+    .forms = kFunction,
+    .run = [](const Call& c) -> Outputs {
+      return op::scatter_reduce(c.tensor(1), c.integer(3), c.tensor(2), c.tensor(0), c.text(4));
+    },
+    .saves = "data base ids result",
+    .backward =
+        [](Backward& b) {
+          const TensorBase &data = b.tensor(0), &ids = b.tensor(2);
+          const int64_t axis = b.integer(3);
+          b.set(0, b.text(4) == "prod"
+                       ? product_gradient(b.grad, data, b.result, b.tensor(1), axis, ids)
+                       : extreme_gradient(b.grad, data, b.result, axis, ids));
+        },
 });
 
 namespace {
@@ -108,7 +172,8 @@ TS_OP({
       std::string_view reduce = is_max ? "amax" : is_min ? "amin" : is_mean ? "sum" : how;
       Scalar start = c.has(7) ? c.scalar(7) : neutral_element(combine_of(reduce), data.dtype());
       TensorBase base = op::full(shape.span(), start, data.dtype(), data.device());
-      TensorBase out = op::scatter_reduce(base, axis, ids, data, reduce);
+      TensorBase out = reduce == "sum" ? op::scatter_reduce(base, axis, ids, data, reduce)
+                                       : op::_segment_scatter(data, base, ids, axis, reduce);
       if (is_mean) {
         TensorBase n = op::zeros(shape.span(), data.dtype(), data.device());
         op::scatter_add_(n, axis, ids, op::ones_like(data));

@@ -275,20 +275,21 @@ Outputs cond(const Call& c) {
   else
     TS_CHECK(p.string == "fro" || p.string == "nuc",
              "linalg.cond got an invalid norm type: ", p.string);
+  if (!number) check_square(a, "linalg.cond");
+  if (a.numel() == 0) return op::zeros(batch_of(a).span(), real_dtype(a.dtype()), a.device());
   check_square(a, "linalg.cond");
-  if (a.numel() == 0) {
-    return op::zeros(batch_of(a).span(), real_dtype(a.dtype()), a.device());
-  }
   if (!number && p.string == "nuc") {
     auto nuclear = [](const TensorBase& t) {
       return op::sum(op::linalg_svdvals(t), over(kLast), false);
     };
     Outputs out = op::linalg_inv_ex(a);
-    return op::mul(nuclear(a),
-                   op::where(op::eq(out[1], Scalar(0)), nuclear(out[0]), Scalar(INFINITY)));
+    TensorBase regular = op::eq(out[1], Scalar(0));
+    TensorBase inverse = op::where(op::unsqueeze(op::unsqueeze(regular, -1), -1), out[0], 0);
+    return op::mul(nuclear(a), op::where(regular, nuclear(inverse), Scalar(INFINITY)));
   }
   TensorBase n = number ? op::linalg_matrix_norm(a, p.scalar) : op::linalg_matrix_norm(a, p.string);
-  return op::mul(n, norm_of_inverse(a, p));
+  // A norm of zero times an infinite one is infinite, as in NumPy.
+  return op::nan_to_num(op::mul(n, norm_of_inverse(a, p)), INFINITY, INFINITY, -INFINITY);
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 // Interpolation: one dimension after another, each by a table of places and weights.
 #include <cstring>
 
+#include "tessera/gen/binary.h"
 #include "tessera/gen/copy.h"
 #include "tessera/gen/pool.h"
 #include "tessera/gen/resample.h"
+#include "tessera/gen/ternary.h"
+#include "tessera/gen/unary.h"
 #include "tessera/ops/in_dtype.h"
 #include "tessera/ops/resample/tables.h"
 #include "tessera/ops/valid.h"
@@ -121,19 +124,27 @@ TS_OP({
       // A table has an entry of 8 bytes or more for each element along one dimension: a result that
       // no memory can hold is refused before it is made.
       check_fits_memory(c, whole, self.dtype(), self.device());
-      // In float where the elements are narrower: rounded once, at the end.
-      DType t = self.dtype(), wide = t == DType::kFloat64 ? t : DType::kFloat32;
+      // In float where the elements are narrower: rounded once, at the end. Averages of uint8 are
+      // rounded in each dimension, the last one first, with integer weights.
+      DType t = self.dtype();
+      const bool bytes = t == DType::kUInt8 && (mode == Mode::kLinear || mode == Mode::kCubic);
+      DType wide = t == DType::kFloat64 || bytes ? DType::kFloat64 : DType::kFloat32;
       TensorBase out = in_dtype(self, wide);
       bool fresh = t != wide;
-      for (int d = 0; d < size.ndim(); ++d) {
+      for (int k = 0; k < size.ndim(); ++k) {
+        const int d = bytes ? size.ndim() - 1 - k : k;
         int64_t in = out.sizes()[first + d];
         if (in == size[d] && c.floats(2)[d] == 0) continue;
         Table table = resample::make_table(mode, in, size[d], c.flag(4), c.floats(2)[d], c.flag(5));
+        const double one = bytes ? resample::quantize(table, in) : 1;
         TensorBase starts = tensor_of(table.starts.data(), table.starts.size() * sizeof(int64_t),
                                       Dims{size[d]}, DType::kInt64, self.device());
         TensorBase weights = tensor_of(table.weights.data(), table.weights.size() * sizeof(double),
                                        Dims{size[d], table.taps}, DType::kFloat64, self.device());
         out = op::_resample(out, first + d, starts, in_dtype(weights, wide));
+        if (bytes)
+          out = op::clamp(op::floor(op::div(op::add(out, Scalar(one / 2)), Scalar(one))), Scalar(0),
+                          Scalar(255));
         fresh = true;
       }
       return fresh ? in_dtype(out, t) : op::clone(self);

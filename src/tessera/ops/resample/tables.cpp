@@ -1,5 +1,6 @@
 #include "tessera/ops/resample/tables.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tessera::resample {
@@ -84,6 +85,28 @@ Table make_table(Mode mode, int64_t in, int64_t out, bool align_corners, double 
     for (double x : {part + 1, part, 1 - part, 2 - part}) t.weights.push_back(cubic(x, -0.75));
   }
   return t;
+}
+
+double quantize(Table& t, int64_t in) {
+  const int64_t out = static_cast<int64_t>(t.starts.size());
+  double largest = 0;
+  for (int64_t i = 0; i < out; ++i) {
+    double* w = t.weights.data() + i * t.taps;
+    // Taps beyond an end read the element there: their weights are joined before they are rounded.
+    int64_t& start = t.starts[static_cast<size_t>(i)];
+    const int64_t first = std::clamp<int64_t>(start, 0, in - 1);
+    std::vector<double> joined(static_cast<size_t>(t.taps), 0.0);
+    for (int64_t k = 0; k < t.taps; ++k)
+      joined[static_cast<size_t>(std::clamp<int64_t>(start + k, 0, in - 1) - first)] += w[k];
+    start = first;
+    std::copy(joined.begin(), joined.end(), w);
+    largest = std::max(largest, *std::max_element(joined.begin(), joined.end()));
+  }
+  int bits = 0;
+  while (bits < 22 && static_cast<int>(0.5 + largest * (2 << bits)) < 1 << 15) ++bits;
+  const double one = static_cast<double>(1 << bits);
+  for (double& v : t.weights) v = std::trunc(v * one + (v < 0 ? -0.5 : 0.5));
+  return one;
 }
 
 }  // namespace tessera::resample

@@ -19,4 +19,8 @@ struct Table {
 Table make_table(Mode mode, int64_t in, int64_t out, bool align_corners, double scale,
                  bool antialias);
 
+// Makes the weights integers of 16 bits, as PyTorch does for uint8: sums of uint8 times them are
+// exact in double, and are divided by the number that is returned, a power of two.
+double quantize(Table& table, int64_t in);
+
 }  // namespace tessera::resample
