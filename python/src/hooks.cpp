@@ -208,6 +208,10 @@ void bind_hooks(nb::module_& m) {
     auto* scope = new BatchScope(size, different);
     for (nb::handle t : mapped) scope->add_mapped(unwrap(t.ptr()));
   });
+  m.def("_push_transform_scope", [](const nb::list& arguments) {
+    auto* scope = new BatchScope();
+    for (nb::handle t : arguments) scope->add_mapped(unwrap(t.ptr()));
+  });
   m.def("_pop_batch_scope", [] { delete BatchScope::innermost(); });
   m.def("_begin_next_example", begin_next_example);
   m.def("_push_saved_hooks", push_saved);

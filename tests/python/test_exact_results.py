@@ -380,6 +380,32 @@ def test_vmap_refuses_running_statistics():
     assert batched(norm.eval(), x).shape == x.shape
 
 
+def test_gradient_transforms_refuse_writes_to_captured_tensors():
+    x, y = torch.arange(3.0), torch.zeros(3)
+    text = (
+        r"attempted to call in-place operation \(aten::add_.Tensor\) that would mutate a captured"
+    )
+
+    def constant(x):
+        y.add_(1)
+        return x.sum()
+
+    for call in (
+        lambda: torch.func.grad(lambda x: y.add_(x).sum())(x),
+        lambda: torch.func.grad(constant)(x),
+        lambda: torch.func.vjp(lambda x: y.add_(x), x),
+        lambda: torch.func.jvp(lambda x: y.add_(x), (x,), (x,)),
+        lambda: torch.func.jacrev(lambda x: y.add_(x))(x),
+        lambda: torch.func.jacfwd(lambda x: y.add_(x))(x),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            call()
+    assert y.tolist() == [0.0] * 3 and not y.requires_grad
+    assert torch.func.grad(lambda x: torch.zeros(3).add_(x).sum())(x).tolist() == [1.0] * 3
+    assert torch.func.grad(lambda x, z: z.add_(1).sum() + x.sum())(x, y).tolist() == [1.0] * 3
+    assert y.tolist() == [1.0] * 3
+
+
 def quantized(x, shape, **options):
     return F.interpolate(torch.tensor(x, dtype=torch.uint8).view(1, 1, *shape), **options)
 

@@ -308,3 +308,35 @@ def test_hooks_of_modules():
     with pytest.raises(RuntimeError, match=text):
         run(lambda m: m.register_full_backward_pre_hook(lambda m, outs: (outs[0].double(),)))
     run(lambda m: m.register_full_backward_hook(lambda m, ins, outs: (ins[0] * 2,)))
+
+
+SAVING = {
+    "softmax": lambda x: F.softmax(x, 0) * torch.arange(8.0),
+    "layer_norm": lambda x: F.layer_norm(x, (8,)) * torch.arange(8.0),
+    "exp": lambda x: x.exp(),
+    "mul": lambda x: x * x,
+    "cross_entropy": lambda x: F.cross_entropy(x.view(2, 4), torch.tensor([1, 2])),
+    "max_pool": lambda x: F.max_pool1d(x.view(1, 1, 8), 2),
+    "gather": lambda x: x.gather(0, torch.tensor([1, 2, 0])),
+    "conv": lambda x: F.conv1d(x.view(1, 1, 8), torch.ones(1, 1, 3, requires_grad=True)),
+}
+
+
+@pytest.mark.parametrize("name", list(SAVING))
+def test_unpack_hooks_may_return_another_dtype(name):
+    from tessera.autograd.graph import saved_tensors_hooks
+
+    def gradient(unpack):
+        x = torch.linspace(-1, 1, 8).bfloat16().float().requires_grad_()
+        with saved_tensors_hooks(lambda t: t, unpack):
+            y = SAVING[name](x)
+        y.sum().backward()
+        return x.grad
+
+    want = gradient(lambda t: t)
+    assert torch.equal(gradient(lambda t: t.double() if t.is_floating_point() else t.int()), want)
+    near = gradient(lambda t: t.half() if t.is_floating_point() else t)
+    assert torch.allclose(near, want, atol=2e-2)
+    for wrong in (lambda t: t.flatten()[:1], lambda t: t.to("meta"), lambda t: t[None]):
+        with pytest.raises(RuntimeError, match="the unpack hook returned a tensor of shape"):
+            gradient(wrong)

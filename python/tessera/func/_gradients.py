@@ -7,6 +7,7 @@ from ..utils._pytree import tree_flatten, tree_unflatten
 from ._levels import (
     Level,
     Tensor,
+    call,
     fresh_so_far,
     fresh_tree,
     records,
@@ -84,7 +85,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
         what = "grad_and_value(f, argnums)(*args)"
         with Level():
             args, chosen = _with_fresh(args, argnums, what)
-            value, aux = _split_aux(func(*args, **kwargs), has_aux, what)
+            value, aux = _split_aux(call(func, args, kwargs), has_aux, what)
             if not isinstance(value, Tensor):
                 raise RuntimeError(
                     f"{what}: Expected f(*args) to return a tensor, got {type(value)}"
@@ -123,7 +124,7 @@ def vjp(func, *primals, has_aux=False):
     with Level():
         args = fresh_tree(tuple(primals), what)
         known = fresh_so_far()
-        out, aux = _split_aux(func(*args), has_aux, what)
+        out, aux = _split_aux(call(func, args), has_aux, what)
         outputs, out_spec = tensors_of(out, what)
         keep = wants_graph(outputs, fresh_so_far())
         leaves, spec = tree_flatten(args)
@@ -153,7 +154,7 @@ class _Linear:
     def __init__(self, func, primals, what, has_aux=False):
         self.inputs, self.spec = tree_flatten(fresh_tree(primals, what))
         args = tree_unflatten(self.inputs, self.spec)
-        self.out, self.aux = _split_aux(func(*args), has_aux, what)
+        self.out, self.aux = _split_aux(call(func, args), has_aux, what)
         self.outputs, self.out_spec = tensors_of(self.out, what)
         self.keep = wants_graph(self.outputs, fresh_so_far())
         self._linked = [y for y in self.outputs if y.requires_grad]
@@ -266,7 +267,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         _refuse_complex("jacrev", args, "inputs")
         with Level():
             args, chosen = _with_fresh(args, argnums, what)
-            out, aux = _split_aux(func(*args, **kwargs), has_aux, what)
+            out, aux = _split_aux(call(func, args, kwargs), has_aux, what)
             outputs, out_spec = tensors_of(out, what)
             _refuse_complex("jacrev", outputs, "outputs")
             keep = wants_graph(outputs, fresh_so_far())

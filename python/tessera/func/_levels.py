@@ -124,3 +124,14 @@ def tensors_of(tree, what):
                 f"{type(leaf)}"
             )
     return leaves, spec
+
+
+def call(func, args, kwargs=None):
+    """func(*args, **kwargs), which may write no tensor in place but its own and its arguments."""
+    kwargs = kwargs or {}
+    leaves, _ = tree_flatten((args, kwargs))
+    _C._push_transform_scope([x for x in leaves if isinstance(x, Tensor)])
+    try:
+        return func(*args, **kwargs)
+    finally:
+        _C._pop_batch_scope()

@@ -230,6 +230,14 @@ int64_t OpNode::saved_bytes() const {
   return total;
 }
 
+// Backward reads a saved tensor as it was: what an unpack hook returned is converted to its dtype.
+static TensorBase like_saved(TensorBase t, const Geometry& saved, const std::string& name) {
+  TS_CHECK(t.sizes() == saved.sizes && t.device() == saved.device, name,
+           ": the unpack hook returned a tensor of shape ", t.sizes(), " on ", t.device(),
+           " for a saved tensor of shape ", saved.sizes, " on ", saved.device);
+  return t.dtype() == saved.dtype ? t : op::_to_dtype(t, saved.dtype);
+}
+
 Grads OpNode::apply(Grads&& grads) {
   TS_CHECK(!released_,
            "Trying to backward through the graph a second time (or directly access saved tensors "
@@ -246,8 +254,12 @@ Grads OpNode::apply(Grads&& grads) {
   std::unique_ptr<bool[]> wanted(new bool[n + 1]);
   bool by_hooks = false;
   for (size_t i = 0; i < n; ++i) {
-    by_hooks |= slots_[i].saved.by_hooks();
-    if (slots_[i].saved.defined()) unpacked[i] = slots_[i].saved.unpack(this, name_.c_str());
+    const SavedTensor& saved = slots_[i].saved;
+    if (saved.defined()) unpacked[i] = saved.unpack(this, name_.c_str());
+    if (saved.by_hooks()) {
+      by_hooks = true;
+      unpacked[i] = like_saved(std::move(unpacked[i]), slots_[i].geometry, name_);
+    }
     geometry[i] = slots_[i].geometry;
     wanted[i] = static_cast<bool>(next[i].node);
   }
@@ -261,9 +273,13 @@ Grads OpNode::apply(Grads&& grads) {
     }
   }
   std::vector<TensorBase> results(std::max<size_t>(results_.size(), 1));
-  for (size_t i = 0; i < results_.size(); ++i)
-    if (results_[i].defined())
-      results[i] = results_[i].unpack(this, name_.c_str(), static_cast<uint32_t>(i));
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (!results_[i].defined()) continue;
+    results[i] = results_[i].unpack(this, name_.c_str(), static_cast<uint32_t>(i));
+    if (results_[i].by_hooks())
+      results[i] = like_saved(std::move(results[i]),
+                              result_geometry_.empty() ? result_ : result_geometry_[i], name_);
+  }
   std::vector<TensorBase> made(n);
   TensorBase first = grads[0];
   Backward b{first,       grads,    args,

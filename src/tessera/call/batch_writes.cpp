@@ -44,6 +44,18 @@ void refuse_write(const Op& op, const TensorBase& self, int64_t size) {
             "report instead."));
 }
 
+void refuse_captured(const Op& op, Args args) {
+  std::string name(op.name);
+  if (name.back() != '_') name += '_';
+  if (op.kind == Kind::kPointwise && args.size() > 1) name += ".Tensor";
+  raise(ErrorKind::kRuntime,
+        cat("During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to "
+            "call in-place operation (aten::",
+            name,
+            ") that would mutate a captured Tensor. This is not supported; please rewrite the "
+            "function being transformed to explicitly accept the mutated Tensor(s) as inputs."));
+}
+
 }  // namespace
 
 void check_batch_write(const Op& op, Args args) {
@@ -55,6 +67,7 @@ void check_batch_write(const Op& op, Args args) {
       if (batched) scope->add_batched(self);
       continue;
     }
+    if (scope->size == 0) refuse_captured(op, args);
     if (batched) refuse_write(op, self, scope->size);
     TS_CHECK(!op.record->random || !scope->different,
              "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will "
@@ -72,12 +85,14 @@ void check_batch_write(const Op& op, Args args) {
 void check_batch_out(const Op& op, std::span<const TensorBase> outs) {
   for (BatchScope* scope = BatchScope::innermost(); scope; scope = scope->outer())
     for (const TensorBase& out : outs)
-      TS_CHECK(!scope->is_outside(out), "Batching rule not implemented for aten::", op.name,
+      TS_CHECK(scope->size == 0 || !scope->is_outside(out),
+               "Batching rule not implemented for aten::", op.name,
                ".out; the fallback path doesn't work on out= or view ops.");
 }
 
 ArgumentVersions::ArgumentVersions(const Op& op, Args args) : op_(op) {
   for (BatchScope* scope = BatchScope::innermost(); scope; scope = scope->outer()) {
+    if (scope->size == 0) continue;
     if (!any_tensor(args, [&](const TensorBase& t) { return scope->is_batched(t); })) continue;
     for (size_t i = 0; i < args.size(); ++i) {
       const bool is_self = op.writes_self && static_cast<int>(i) == op.self_index;
@@ -97,6 +112,7 @@ void ArgumentVersions::check() const {
 
 void note_batch_results(Args args, std::span<const TensorBase> results) {
   for (BatchScope* scope = BatchScope::innermost(); scope; scope = scope->outer()) {
+    if (scope->size == 0) continue;
     if (!any_tensor(args, [&](const TensorBase& t) { return scope->is_batched(t); })) continue;
     for (const TensorBase& t : results)
       if (t.defined() && !scope->is_outside(t)) scope->add_batched(t);
@@ -110,6 +126,7 @@ void begin_next_example() {
   std::for_each(scope->written.rbegin(), scope->written.rend(),
                 [](const BatchScope::Written& w) { copy_into(w.tensor, w.before, false); });
   scope->written.clear();
+  scope->begin_example();
 }
 
 }  // namespace tessera

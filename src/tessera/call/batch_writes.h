@@ -1,4 +1,4 @@
-// In-place writes inside of vmap.
+// In-place writes inside of vmap and gradient transforms.
 #pragma once
 #include <vector>
 
@@ -11,7 +11,8 @@ namespace tessera {
 // vmap runs its function once for each example. A write to a tensor of its own, or to one that is
 // mapped over, is a write of that example. A tensor from outside exists once: values that depend on
 // the example have no room in it and are refused, with PyTorch's messages. Other values are written
-// once: its content is restored before each further example.
+// once: its content is restored before each further example. Functions that are differentiated may
+// not write tensors from outside.
 
 // Before a write of argument op.self_index; raises if it is impossible.
 void check_batch_write(const Op& op, Args args);

@@ -14,6 +14,8 @@ BatchScope::BatchScope(int64_t size, bool different)
   g_batch_scopes.fetch_add(1, std::memory_order_relaxed);
 }
 
+BatchScope::BatchScope() : BatchScope(0, false) {}
+
 BatchScope::~BatchScope() {
   t_innermost = outer_;
   g_batch_scopes.fetch_sub(1, std::memory_order_relaxed);

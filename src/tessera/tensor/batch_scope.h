@@ -1,4 +1,4 @@
-// A run of vmap's loop over examples: which storages belong to an example, and which depend on it.
+// Functions that run for vmap or a gradient transform: which storages are their own.
 #pragma once
 #include <atomic>
 #include <unordered_set>
@@ -12,8 +12,10 @@ namespace tessera {
 // would be repeated by every example, see call/batch_writes.h.
 class BatchScope {
  public:
-  // `different`: each example draws its own random numbers.
+  // Of a loop over `size` examples; `different`: each draws its own random numbers.
   BatchScope(int64_t size, bool different);
+  // Of a gradient transform, in which tensors from outside are not written at all.
+  BatchScope();
   ~BatchScope();
   BatchScope(const BatchScope&) = delete;
   BatchScope& operator=(const BatchScope&) = delete;
@@ -32,7 +34,13 @@ class BatchScope {
     return batched_.contains(&t.storage()) || mapped_.contains(&t.storage());
   }
 
-  const int64_t size;
+  // Forgets the storages of the last example.
+  void begin_example() {
+    made_.clear();
+    batched_.clear();
+  }
+
+  const int64_t size;  // zero of gradient transforms
   const bool different;
   // Tensors outside that were written with values that are the same for all examples, and copies of
   // what was in them before.
