@@ -12,9 +12,9 @@ namespace tessera {
 // would be repeated by every example, see call/batch_writes.h.
 class BatchScope {
  public:
-  // Of a loop over `size` examples; `different`: each draws its own random numbers.
+  // Scope of a loop over `size` examples; with `different` each draws its own random numbers.
   BatchScope(int64_t size, bool different);
-  // Of a gradient transform, in which tensors from outside are not written at all.
+  // Scope of a gradient transform: tensors from outside are not written at all.
   BatchScope();
   ~BatchScope();
   BatchScope(const BatchScope&) = delete;
