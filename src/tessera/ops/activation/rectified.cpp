@@ -217,12 +217,9 @@ TS_OP({
     .doc = "Each element brought nearer to 0 by lambd, 0 where it is within lambd of it.",
     .example = "torch.nn.functional.softshrink(torch.tensor([-1.0, 0.25, 2.0]))",
     .forms = kFunction | kOut,
-    .check =
-        [](const Call& c) {
-          TS_CHECK(c.number(1) >= 0, "lambda must be greater or equal to 0, but found to be ",
-                   c.number(1), ".");
-        },
     .run = [](const Call& c) -> Outputs {
+      TS_CHECK(c.number(1) >= 0, "lambda must be greater or equal to 0, but found to be ",
+               c.number(1), ".");
       return op::_softshrink(c.tensor(0), in_elements(c, c.number(1)));
     },
     .samples = {{"T(3, 4)"}, {"T(3, 4), 1.03"}},
