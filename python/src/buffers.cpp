@@ -1,8 +1,10 @@
 // Memory shared through Python's buffer protocol: with NumPy in both directions without its headers
 // and without importing it, with memoryview(), and by torch.frombuffer().
 #include <cstring>
+#include <memory>
 #include <vector>
 
+#include "exported_view.h"
 #include "methods.h"
 #include "numbers.h"
 #include "slots.h"
@@ -26,7 +28,7 @@ constexpr struct {
 // ---- out: what a view of a tensor's memory keeps -----------------------------------------------
 
 struct Exported {
-  TensorBase tensor;                 // its memory stays, whatever becomes of the Python object
+  ExportedView view;
   std::vector<Py_ssize_t> geometry;  // sizes, then strides in bytes
 };
 
@@ -49,20 +51,21 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
     if (!code) return refuse("bfloat16 has no buffer: use Tensor.float() first");
     if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !t.is_contiguous())
       return refuse("the tensor is not contiguous");
-    void* address = fuse::expose(t);
-    auto kept = std::make_unique<Exported>(Exported{t, {}});
-    auto item = static_cast<Py_ssize_t>(itemsize(t.dtype()));
-    for (int64_t n : t.sizes()) kept->geometry.push_back(static_cast<Py_ssize_t>(n));
-    for (int64_t n : t.strides()) kept->geometry.push_back(static_cast<Py_ssize_t>(n) * item);
+    std::unique_ptr<Exported> kept(new Exported{ExportedView(t), {}});
+    const TensorBase& seen = kept->view.tensor();
+    void* address = fuse::expose(seen);  // may wait: other threads may change `t` meanwhile
+    auto item = static_cast<Py_ssize_t>(itemsize(seen.dtype()));
+    for (int64_t n : seen.sizes()) kept->geometry.push_back(static_cast<Py_ssize_t>(n));
+    for (int64_t n : seen.strides()) kept->geometry.push_back(static_cast<Py_ssize_t>(n) * item);
     view->buf = address;
-    view->len = static_cast<Py_ssize_t>(t.nbytes());
+    view->len = static_cast<Py_ssize_t>(seen.nbytes());
     view->itemsize = item;
     view->readonly = 0;
-    view->ndim = t.dim();
+    view->ndim = seen.dim();
     view->format = flags & PyBUF_FORMAT ? const_cast<char*>(code) : nullptr;
     bool shaped = flags & PyBUF_ND, stepped = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
     view->shape = shaped ? kept->geometry.data() : nullptr;
-    view->strides = stepped ? kept->geometry.data() + t.dim() : nullptr;
+    view->strides = stepped ? kept->geometry.data() + seen.dim() : nullptr;
     view->suboffsets = nullptr;
     view->internal = kept.release();
     view->obj = Py_NewRef(o);

@@ -100,9 +100,8 @@ Scalar value_of(PyObject* o, DType dtype) {
   Scalar s;
   if (PyComplex_Check(o) || !read_number(o, s)) {
     if (dtype == DType::kBool) return Scalar(real_number(o) != 0);
-    PyRef(checked(PyNumber_Index(o)));
-    throw raise_python(PyExc_TypeError, "'%s' object cannot be interpreted as an integer",
-                       Py_TYPE(o)->tp_name);
+    PyRef index(checked(PyNumber_Index(o)));  // raises TypeError where there is none
+    read_number(index.get(), s);
   }
   return dtype == DType::kBool ? Scalar(!s.is_zero()) : checked_integer(s, dtype);
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "exported_view.h"
 #include "methods.h"
 #include "tessera/driver/current.h"
 #include "tessera/fuse/stream.h"
@@ -69,7 +70,7 @@ Device device_of(const dlpack::Device& d) {
 template <class M>
 struct Exported {
   M managed{};
-  TensorBase tensor;
+  ExportedView view;
   std::vector<int64_t> geometry;  // sizes, then strides
 };
 
@@ -89,9 +90,8 @@ void drop_versioned(PyObject* capsule) { drop_capsule<ManagedVersioned>(capsule,
 
 template <class M>
 M* exported(const TensorBase& t) {
-  void* address = fuse::expose(t);
-  auto out = std::make_unique<Exported<M>>();
-  out->tensor = t;
+  std::unique_ptr<Exported<M>> out(new Exported<M>{{}, ExportedView(t), {}});
+  void* address = fuse::expose(out->view.tensor());
   for (int64_t n : t.sizes()) out->geometry.push_back(n);
   // Steps along dimensions of one element say nothing; some readers take 1 as a sign of no gaps.
   for (size_t d = 0; d < t.sizes().size(); ++d)

@@ -120,6 +120,12 @@ void assign_object(const TensorBase& self, std::span<const TensorIndex> parts, P
     return;
   }
   if (is_tensor(value)) return set_index(self, parts, unwrap(value));
+  if (!PySequence_Check(value)) {
+    PyRef tensor(wrap(self));
+    PyRef type(checked(PyObject_CallMethod(tensor.get(), "type", nullptr)));
+    throw raise_python(PyExc_TypeError, "can't assign a %s to a %U", Py_TYPE(value)->tp_name,
+                       type.get());
+  }
   DType dtype = self.dtype();
   set_index(self, parts, tensor_from_data(value, &dtype, nullptr));
 }

@@ -15,7 +15,18 @@ bool is_numpy_bool(PyObject* o) {
   return std::strncmp(name, "numpy.bool", 10) == 0;
 }
 
-// NumPy's scalars and other number types, but no arrays: those have a length.
+// Returns true for NumPy's numeric scalars. Other number types, such as Decimal, are not numbers
+// for operators, as in PyTorch: they may define `number * tensor` themselves.
+bool is_numpy_number(PyObject* o) {
+  PyObject* mro = Py_TYPE(o)->tp_mro;
+  for (Py_ssize_t i = 0; mro && i < PyTuple_GET_SIZE(mro); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
+    if (!std::strcmp(base->tp_name, "numpy.number")) return true;
+  }
+  return false;
+}
+
+// Returns true for NumPy's scalars and other number types, but not for arrays, which have a length.
 bool is_foreign_number(PyObject* o) {
   PyTypeObject* t = Py_TYPE(o);
   return t->tp_as_number && !(t->tp_as_sequence && t->tp_as_sequence->sq_length);
@@ -92,7 +103,6 @@ bool read_scalar(PyObject* o, Scalar& out) {
     out = item_of(t);
     return true;
   }
-  if (!is_foreign_number(o)) return false;
   bool flag;
   int64_t integer;
   if (is_numpy_bool(o)) {
@@ -100,6 +110,7 @@ bool read_scalar(PyObject* o, Scalar& out) {
     out = Scalar(flag);
     return true;
   }
+  if (!is_numpy_number(o)) return false;
   if (PyIndex_Check(o) && read_int(o, integer)) {
     out = Scalar(integer);
     return true;
@@ -175,6 +186,8 @@ Scalar item_of(const TensorBase& t) {
     throw raise_python(PyExc_RuntimeError,
                        "a Tensor with %lld elements cannot be converted to Scalar",
                        static_cast<long long>(t.numel()));
+  if (t.device().is_meta())
+    throw raise_python(PyExc_RuntimeError, "Tensor.item() cannot be called on meta tensors");
   TensorBase host = t;
   if (t.device().is_cuda()) {
     host = new_empty(t.sizes(), t.dtype(), Device{});

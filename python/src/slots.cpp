@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "methods.h"
 #include "numbers.h"
 #include "protocol_words.h"
 
@@ -49,6 +50,24 @@ PyObject* apply(const Entry& e, PyObject* self, PyObject* other) {
   return run_operator(*e.info, e.form, parsed, self);
 }
 
+// a OP b for a tensor b and an `a` that the reflected record does not take.
+PyObject* reflect_foreign(int word, PyObject* a, PyObject* b) {
+  Overriders overriders;
+  if (!is_tensor(a) && note_overrider(a, overriders)) {
+    auto* type = reinterpret_cast<PyObject*>(tensor_type);
+    PyRef function(checked(PyObject_GetAttrString(type, kWords[word + 1])));
+    PyObject* args[] = {b, a};
+    return call_torch_function(overriders, function.get(), args, 2, nullptr);
+  }
+  if (word != kTrueDiv) Py_RETURN_NOTIMPLEMENTED;
+  // PyTorch defines it so, and a / b works for arrays: b.reciprocal() * a.
+  PyRef inverse(wrap(call_op("reciprocal", {Value(unwrap(b))})));
+  PyObject* product = PyNumber_Multiply(inverse.get(), a);
+  if (product || !PyErr_ExceptionMatches(PyExc_TypeError)) return product;
+  PyErr_Clear();
+  Py_RETURN_NOTIMPLEMENTED;
+}
+
 PyObject* binary(int word, PyObject* a, PyObject* b) {
   try {
     const Entry& e = g_entries[word];
@@ -60,11 +79,15 @@ PyObject* binary(int word, PyObject* a, PyObject* b) {
     const Entry& reflected = g_entries[word + 1];
     if (!reflected.set) {
       if (!e.set) return not_there(word, a, b);
-      Py_RETURN_NOTIMPLEMENTED;  // 2 @ x
+      return reflect_foreign(word, a, b);  // 2 @ x
     }
     // A record of its own (2 ** x), or one whose arguments change places (x + 2).
     bool number_first = reflected.info->args[0].type == ArgSpec::Type::kNumber;
-    return number_first ? apply(reflected, a, b) : apply(reflected, b, a);
+    PyObject* result = number_first ? apply(reflected, a, b) : apply(reflected, b, a);
+    if (result != Py_NotImplemented) [[likely]]
+      return result;
+    Py_DECREF(result);
+    return reflect_foreign(word, a, b);
   } catch (...) {
     set_python_error();
     return nullptr;
@@ -103,23 +126,65 @@ TS_BINARY(xor, kXor)
 TS_BINARY(lshift, kLShift)
 TS_BINARY(rshift, kRShift)
 #undef TS_BINARY
-PyObject* nb_power(PyObject* a, PyObject* b, PyObject*) { return binary(kPow, a, b); }
+PyObject* nb_power(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return binary(kPow, a, b);
+}
 PyObject* nb_inplace_power(PyObject* a, PyObject* b, PyObject*) { return inplace(kPow, a, b); }
 PyObject* nb_negative(PyObject* a) { return unary(kNeg, a); }
 PyObject* nb_absolute(PyObject* a) { return unary(kAbs, a); }
 PyObject* nb_invert(PyObject* a) { return unary(kInvert, a); }
 PyObject* nb_positive(PyObject* a) { return unary(kPos, a); }
 
+// Note [Tensor and array]
+// Tensor == array compares elements, as in PyTorch. The other comparisons return NotImplemented, as
+// there: tensor != array is True, tensor < array raises TypeError. For arithmetic operators
+// tensor OP array is left to the array, and array OP tensor is not defined, except array / tensor.
+PyObject* compare_with_array(const Entry& e, PyObject* tensor, PyObject* array) {
+  PyRef wide;  // dtypes that Tessera lacks: small unsigned integers fit into int64
+  Py_buffer view;
+  if (PyObject_GetBuffer(array, &view, PyBUF_STRIDED_RO | PyBUF_FORMAT) < 0) {
+    PyErr_Clear();  // such as arrays of dates
+    Py_RETURN_NOTIMPLEMENTED;
+  }
+  const char* format = view.format ? view.format : "B";
+  const char kind = *format && std::strchr("@=<>!", *format) ? format[1] : *format;
+  const bool is_comparable = kind && std::strchr("?bBhHiIlLqQefdZ", kind);
+  const bool is_unsigned = *format == kind && (kind == 'H' || kind == 'I');
+  PyBuffer_Release(&view);
+  if (!is_comparable) Py_RETURN_NOTIMPLEMENTED;  // such as objects and strings
+  if (is_unsigned) wide = PyRef(checked(PyObject_CallMethod(array, "astype", "s", "int64")));
+  PyRef other(wrap(tensor_from_buffer(is_unsigned ? wide.get() : array)));
+  return apply(e, tensor, other.get());
+}
+
 PyObject* compare(PyObject* a, PyObject* b, int what) {
   constexpr int words[] = {kLt, kLe, kEq, kNe, kGt, kGe};  // in the order of Py_LT, Py_LE, ...
   return guarded([&]() -> PyObject* {
     const Entry& e = g_entries[words[what]];
     if (!e.set) return not_there(words[what], a, b);
-    return apply(e, a, b);
+    PyObject* result = apply(e, a, b);
+    if (result != Py_NotImplemented || what != Py_EQ || !is_array(b)) [[likely]]
+      return result;
+    Py_DECREF(result);
+    return compare_with_array(e, a, b);
   });
 }
 
-Scalar value_of(PyObject* o) { return item_of(unwrap(o)); }
+// For float(x), int(x): matplotlib and others catch ValueError.
+Scalar value_of(PyObject* o) {
+  if (unwrap(o).numel() != 1)
+    throw raise_python(PyExc_ValueError,
+                       "only one element tensors can be converted to Python scalars");
+  return item_of(unwrap(o));
+}
+Scalar real_value_of(PyObject* o, const char* type) {
+  Scalar s = value_of(o);
+  if (s.is_complex() && s.im != 0)
+    throw raise_python(PyExc_RuntimeError, "value cannot be converted to type %s without overflow",
+                       type);
+  return s;
+}
 
 int nb_bool(PyObject* o) {
   try {
@@ -138,12 +203,12 @@ int nb_bool(PyObject* o) {
 }
 PyObject* nb_int(PyObject* o) {
   return guarded([&]() -> PyObject* {
-    Scalar s = value_of(o);
+    Scalar s = real_value_of(o, "int64_t");
     return s.is_double() ? PyLong_FromDouble(s.d) : PyLong_FromLongLong(s.i);
   });
 }
 PyObject* nb_float(PyObject* o) {
-  return guarded([&] { return PyFloat_FromDouble(value_of(o).to_double()); });
+  return guarded([&] { return PyFloat_FromDouble(real_value_of(o, "double").to_double()); });
 }
 PyObject* nb_index(PyObject* o) {
   return guarded([&]() -> PyObject* {

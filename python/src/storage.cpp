@@ -29,6 +29,13 @@ PyObject* storage_key(PyObject*, PyObject* o) {
       [&] { return PyLong_FromVoidPtr(&unwrap_checked(o, "_storage_key(): argument").storage()); });
 }
 
+PyObject* storage_resizable(PyObject*, PyObject* o) {
+  return guarded([&] {
+    return PyBool_FromLong(
+        unwrap_checked(o, "_storage_resizable(): argument").storage().can_resize());
+  });
+}
+
 Dims read_dims(PyObject* o, const char* what) {
   PyRef items(checked(PySequence_Fast(o, what)));
   Dims out;
@@ -84,6 +91,7 @@ PyObject* from_bytes(PyObject*, PyObject* o) {
 PyMethodDef functions[] = {
     {"_storage_bytes", storage_bytes, METH_O, "A tensor's whole storage, as bytes."},
     {"_storage_key", storage_key, METH_O, "A number that tells storages apart."},
+    {"_storage_resizable", storage_resizable, METH_O, "Whether a tensor's storage may be resized."},
     {"_over_storage", over_storage, METH_VARARGS,
      "A tensor over a storage: bytes, dtype, offset, size, stride."},
     {"_to_bytes", to_bytes, METH_O, "A copy of a host tensor's memory."},

@@ -35,29 +35,56 @@ bool worth_keeping(TensorObject* self) {
          (self->dict && PyDict_GET_SIZE(self->dict) > 0);
 }
 
+// The name and, in the base class, the wrapper of tensor_finalize.
+PyObject* del_name = nullptr;
+PyObject* base_del = nullptr;
+
+// Calls the __del__ of a subclass, once.
+void call_del(PyObject* o) {
+  TensorObject* self = as_object(o);
+  if (self->is_del_called || Py_TYPE(o) == tensor_type) return;
+  PyObject* found = _PyType_Lookup(Py_TYPE(o), del_name);  // borrowed
+  if (!found || found == base_del) return;
+  self->is_del_called = true;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject* method = PyObject_GetAttr(o, del_name);
+  PyObject* result = method ? PyObject_CallNoArgs(method) : nullptr;
+  if (!result) PyErr_WriteUnraisable(method ? method : o);
+  Py_XDECREF(result);
+  Py_XDECREF(method);
+  PyErr_Restore(type, value, trace);
+}
+
 void tensor_finalize(PyObject* o) {
   TensorObject* self = as_object(o);
-  TensorImpl* impl = self->tensor.impl();
-  if (!impl || impl->owns_python || impl->use_count() <= 1 || !worth_keeping(self)) return;
-  impl->owns_python = true;  // before the reference goes: it may then die in another thread
-  Py_INCREF(o);
-  if (impl->unref()) {
-    // The other owner went just now.
-    impl->owns_python = false;
+  if (TensorImpl* impl = self->tensor.impl(); impl && worth_keeping(self)) {
+    Py_INCREF(o);  // before the bit is set: another thread may release it from then on
+    if (impl->own_python()) return;
     Py_DECREF(o);
   }
+  call_del(o);
+}
+
+// Python gives a class with __del__ a finalizer of its own.
+void install_finalizer(PyTypeObject* type) {
+  if (type->tp_finalize != tensor_finalize) type->tp_finalize = tensor_finalize;
 }
 
 void tensor_dealloc(PyObject* o) {
   TensorObject* self = as_object(o);
   PyTypeObject* type = Py_TYPE(o);
-  if (TensorImpl* impl = self->tensor.impl();
-      impl && impl->use_count() > 1 && worth_keeping(self)) {
-    if (PyObject_CallFinalizerFromDealloc(o) < 0) return;
+  // The finalizer of a subclass has run: its deallocator calls this one.
+  if (type == tensor_type) {
+    TensorImpl* impl = self->tensor.impl();
+    if (impl && impl->use_count() > 1 && worth_keeping(self) &&
+        PyObject_CallFinalizerFromDealloc(o) < 0)
+      return;
   }
   if (PyObject_GC_IsTracked(o)) PyObject_GC_UnTrack(o);
-  if (self->weakrefs) PyObject_ClearWeakRefs(o);
+  // Callbacks of weak references may ask for the tensor again: it gets another object.
   if (TensorImpl* impl = self->tensor.impl()) impl->python = nullptr;
+  if (self->weakrefs) PyObject_ClearWeakRefs(o);
   Py_CLEAR(self->dict);
   self->tensor.~TensorBase();
   type->tp_free(o);
@@ -79,6 +106,7 @@ int tensor_clear(PyObject* o) {
 // they refer to nothing it could follow.
 int tensor_setattro(PyObject* o, PyObject* name, PyObject* value) {
   int status = PyObject_GenericSetAttr(o, name, value);
+  if (Py_TYPE(o) != tensor_type) install_finalizer(Py_TYPE(o));  // __class__ may have been set
   if (as_object(o)->dict && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
   return status;
 }
@@ -91,13 +119,14 @@ PyObject* get_dict(PyObject* o, void*) {
 
 Py_hash_t tensor_hash(PyObject* o) { return _Py_HashPointer(o); }
 
-// Called by the tensor's destructor, in any thread.
+// Called by TensorImpl::unref(), in any thread. When Python can no longer be entered, the object
+// and its tensor stay until the process exits.
 void release_object(void* p) {
   if (!may_enter_python()) return;
   PyGILState_STATE state = PyGILState_Ensure();
-  auto* self = static_cast<TensorObject*>(p);
-  new (&self->tensor) TensorBase();  // it merely pointed to the dying tensor
-  Py_DECREF(reinterpret_cast<PyObject*>(self));
+  auto* o = static_cast<PyObject*>(p);
+  forget_finalized(o);
+  Py_DECREF(o);
   PyGILState_Release(state);
 }
 
@@ -121,8 +150,10 @@ PyObject* wrap_as(PyTypeObject* type, TensorBase t) {
     if (!fresh) throw PythonError{};
     fresh->dict = nullptr;
     fresh->weakrefs = nullptr;
+    fresh->is_del_called = false;
     o = reinterpret_cast<PyObject*>(fresh);
   } else {
+    install_finalizer(type);
     o = checked(type->tp_alloc(type, 0));
   }
   t.impl()->python = o;
@@ -135,9 +166,7 @@ PyObject* wrap(TensorBase t) {
   if (!impl) Py_RETURN_NONE;
   if (!impl->python) return wrap_as(tensor_type, std::move(t));
   auto* o = static_cast<PyObject*>(impl->python);
-  if (!impl->owns_python) return Py_NewRef(o);
-  impl->owns_python = false;
-  impl->ref();
+  if (!impl->disown_python()) return Py_NewRef(o);
   forget_finalized(o);
   return o;  // the reference that the tensor had
 }
@@ -177,6 +206,8 @@ void init_tensor_type(PyObject* module) {
   tensor_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
   tensor_type->tp_name = "Tensor";  // as Python's own errors name it
   release_python_object = release_object;
+  del_name = checked(PyUnicode_InternFromString("__del__"));
+  base_del = checked(PyObject_GetAttr(reinterpret_cast<PyObject*>(tensor_type), del_name));
   if (PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)) < 0)
     throw PythonError{};
 }

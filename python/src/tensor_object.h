@@ -2,12 +2,19 @@
 //
 // Note [One object per tensor]
 // TensorImpl::python points, borrowed, to the one Python object that stands for the tensor, so that
-// `p.grad is p.grad`, and attributes and subclasses are found again. Normally the object owns the
-// tensor. When Python's last reference goes while C++ still holds the tensor, and the object has
-// something to lose (attributes, a subclass, weak references), the finalizer turns ownership round:
-// the tensor owns the object (owns_python), and the object merely points to the tensor. wrap()
-// turns it back when the tensor next comes to Python; the tensor's destructor drops an object that
-// it still owns.
+// `p.grad is p.grad`, and attributes and subclasses are found again. The object always owns a
+// reference to the tensor. When Python drops its last reference to the object while C++ still holds
+// the tensor, and the object has state (attributes, a subclass, weak references), the finalizer
+// keeps the object: the tensor then owns a reference to it, recorded by the highest bit of the
+// tensor's reference count (Note [Ownership bit] in tensor/tensor.h). The two own each other, and
+//   - wrap() moves the tensor's reference to the object to Python,
+//   - the unref() that leaves only the object's reference to the tensor releases the object.
+// A weak reference that is called meanwhile returns one more reference to the object. Nothing has
+// to notice: the object is an ordinary one, and its tensor is defined as long as it lives.
+//
+// A subclass with __del__ has the finalizer of this file too, which calls __del__ when the tensor
+// really dies. When the garbage collector finds a cycle that holds the object, it clears weak
+// references before it calls finalizers: the object survives then, its weak references do not.
 #pragma once
 #include "py.h"
 #include "tessera/tensor/tensor.h"
@@ -18,6 +25,7 @@ struct TensorObject {
   PyObject_HEAD TensorBase tensor;
   PyObject* dict;
   PyObject* weakrefs;
+  bool is_del_called;  // whether the __del__ of a subclass has run
 };
 
 extern PyTypeObject* tensor_type;

@@ -262,6 +262,8 @@ def __dir__(self):
 
 @overridable
 def __complex__(self):
+    if self.numel() != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
     return complex(self.item())
 
 

@@ -35,6 +35,11 @@ class UntypedStorage:
             made = _C.tensor(list(what), dtype=_uint8, device=device)
         return storage_of(made)
 
+    @property
+    def _bytes(self):
+        # Made anew: a storage grows in place.
+        return _C._storage_bytes(self._holder)
+
     def nbytes(self):
         return self._bytes.numel()
 
@@ -92,8 +97,9 @@ class UntypedStorage:
         return storage_of(self._bytes.clone())
 
     def to(self, *, device, non_blocking=False):
-        moved = self._bytes.to(device, non_blocking=non_blocking)
-        return self if moved is self._bytes else storage_of(moved)
+        whole = self._bytes
+        moved = whole.to(device, non_blocking=non_blocking)
+        return self if moved is whole else storage_of(moved)
 
     def cpu(self):
         return self.to(device="cpu")
@@ -108,11 +114,18 @@ class UntypedStorage:
         return self._bytes.is_pinned(device)
 
     def pin_memory(self, device="cuda"):
-        pinned = self._bytes.pin_memory(device)
-        return self if pinned is self._bytes else storage_of(pinned)
+        whole = self._bytes
+        pinned = whole.pin_memory(device)
+        return self if pinned is whole else storage_of(pinned)
+
+    def resizable(self):
+        """Returns False for foreign memory, and while a NumPy array or another buffer sees it."""
+        return _C._storage_resizable(self._holder)
 
     def resize_(self, size):
         if size != self.nbytes():
+            if not self.resizable():
+                raise RuntimeError("Trying to resize storage that is not resizable")
             raise NotImplementedError("UntypedStorage.resize_ is not implemented in Tessera yet")
         return self
 
@@ -146,7 +159,7 @@ def storage_of(tensor):
     found = _known.get(key)
     if found is None:
         found = object.__new__(UntypedStorage)
-        found._bytes = _C._storage_bytes(tensor)
+        found._holder = _C._storage_bytes(tensor)  # keeps the storage, whatever `tensor` becomes
         _known[key] = found
     return found
 

@@ -40,7 +40,7 @@ bool is_weight(const TensorBase& t) {
 // In a region that lasts for long, weights that only the cache still knows.
 void forget_orphans(Region& region) {
   if (region.kept.size() < region.sweep_at) return;
-  std::erase_if(region.kept, [](const auto& k) { return k.second.weight.ref()->use_count() == 1; });
+  std::erase_if(region.kept, [](const auto& k) { return k.second.weight.ref()->is_held_once(); });
   region.sweep_at = std::max<size_t>(4096, 2 * region.kept.size());
 }
 

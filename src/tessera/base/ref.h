@@ -21,7 +21,7 @@ class RefCounted {
   }
   uint32_t use_count() const noexcept { return count_.load(std::memory_order_acquire); }
 
- private:
+ protected:
   mutable std::atomic<uint32_t> count_{1};
 };
 

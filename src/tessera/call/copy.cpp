@@ -266,9 +266,7 @@ TensorBase host_data(const TensorBase& t) {
 void grow_storage(const TensorBase& t, size_t nbytes) {
   Storage& s = t.storage();
   if (nbytes <= s.nbytes) return;
-  bool exposed = s.exposed.load(std::memory_order_relaxed);
-  TS_CHECK(!exposed || !s.device.is_cpu() || s.owner == s.data,
-           "Trying to resize storage that is not resizable");
+  TS_CHECK(s.can_resize(), "Trying to resize storage that is not resizable");
   fuse::ensure_writable(t);
   auto longer = Ref<Storage>::make(s.device, nbytes);
   allocate(*longer);
@@ -280,10 +278,8 @@ void grow_storage(const TensorBase& t, size_t nbytes) {
                                 s.nbytes, true),
             "growing a storage");
   }
-  if (exposed) {  // somebody may hold its address: it stays where it is, and only `t` moves
-    t.impl()->storage = std::move(longer);
-    return;
-  }
+  // Other threads may have made a buffer while this one waited for the device.
+  TS_CHECK(s.can_resize(), "Trying to resize storage that is not resizable");
   std::swap(s.data, longer->data);
   std::swap(s.owner, longer->owner);
   std::swap(s.release, longer->release);

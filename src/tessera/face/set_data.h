@@ -4,7 +4,8 @@
 
 namespace tessera {
 
-// The same tensor over the memory, dtype and shape of another: Python's `t.data = from`.
+// The same tensor over the memory, dtype and shape of another: Python's `t.data = from`. `from` may
+// be the tensor itself or a view of it.
 void set_data(const TensorBase& t, const TensorBase& from);
 
 }  // namespace tessera

@@ -29,6 +29,7 @@ void Tensor::record_stream(const cuda::Stream& stream) const {
 }
 
 void set_data(const TensorBase& t, const TensorBase& from) {
+  if (t.is_same(from)) return;
   TensorImpl& impl = *t.impl();
   TS_CHECK(is_differentiable(from.dtype()) || !impl.requires_grad,
            "data set to a tensor that requires gradients must be floating point or complex dtype");
@@ -42,6 +43,25 @@ std::vector<Tensor> detail::as_list(std::vector<TensorBase> all) {
   std::vector<Tensor> out;
   for (TensorBase& t : all) out.emplace_back(std::move(t));
   return out;
+}
+
+// Note [Assignment to a temporary]
+// `x[0] = y` writes into x. The write is lost if the temporary shares its memory with no other
+// tensor: `x.index({mask}) = y` assigns to a copy. LibTorch says nothing then; Tessera raises.
+void Tensor::write(const Value& values) const {
+  TS_CHECK(defined(), "assignment to the elements of an undefined tensor");
+  TS_CHECK(!values.is_none(), "assignment of an undefined tensor to the elements of a tensor");
+  const Storage& s = storage();
+  TS_CHECK(ref()->use_count() > 1 || s.exposed || s.use_count() - s.pending_refs > 1,
+           "assignment to a temporary tensor that shares its memory with no other tensor has no "
+           "effect. Assign to a view, or write x.index_put_(indices, values) where the indices are "
+           "tensors");
+  if (values.is_tensor()) {
+    op::copy_(*this, *values.tensor);
+  } else {
+    check_fits(values.scalar, dtype());
+    op::fill_(*this, values);
+  }
 }
 
 Tensor Tensor::element(std::span<const int64_t> index) const {

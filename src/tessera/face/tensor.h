@@ -1,5 +1,6 @@
 // The tensor of C++ programs: TensorBase with the operators as methods.
 #pragma once
+#include <concepts>
 #include <tuple>
 #include "tessera/autograd/node.h"
 #include "tessera/call/pin.h"
@@ -14,10 +15,51 @@
 
 namespace tessera {
 
+namespace detail {
+
+template <class T>
+concept ComplexNumber = requires(const T& v) {
+  { v.real() } -> std::convertible_to<double>;
+  { v.imag() } -> std::convertible_to<double>;
+};
+// Types whose values can be assigned to elements: arithmetic types, Scalar, complex numbers, and
+// types that convert to float, such as half-precision numbers.
+template <class T>
+concept Number = !std::derived_from<T, TensorBase> &&
+                 (std::same_as<T, Scalar> || std::same_as<T, c64> || std::same_as<T, c128> ||
+                  std::is_convertible_v<T, float> || ComplexNumber<T>);
+
+template <Number T>
+Scalar scalar_of(const T& v) {
+  if constexpr (std::floating_point<T>)
+    return Scalar(static_cast<double>(v));
+  else if constexpr (std::is_constructible_v<Scalar, T>)
+    return Scalar(v);
+  else if constexpr (ComplexNumber<T>)
+    return Scalar(c128(static_cast<double>(v.real()), static_cast<double>(v.imag())));
+  else
+    return Scalar(static_cast<float>(v));
+}
+
+}  // namespace detail
+
 class Tensor : public TensorBase {
  public:
   Tensor() = default;
   explicit Tensor(TensorBase t) : TensorBase(std::move(t)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+
+  // `x = y` makes x another name of y. `x[0] = y`, an assignment to a temporary, writes values into
+  // the memory that the temporary views, with broadcasting and conversion, as copy_() does.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  Tensor operator=(const Tensor& values) && { return written(values); }
+  Tensor operator=(const TensorBase& values) && { return written(values); }
+  template <detail::Number T>
+  Tensor operator=(const T& value) && {
+    return written(detail::scalar_of(value));
+  }
 
 #include "tessera/gen/face_methods.inc"
 
@@ -101,6 +143,11 @@ class Tensor : public TensorBase {
 
  private:
   Tensor element(std::span<const int64_t> index) const;
+  void write(const Value& values) const;
+  Tensor written(const Value& values) const {
+    write(values);
+    return *this;
+  }
 };
 
 #include "tessera/gen/face_functions.inc"
@@ -130,7 +177,8 @@ auto as_tuple(Outputs out) {
   inline Tensor& operator symbol##=(Tensor& a, const Value& b) {                                  \
     op::name##_(a, b);                                                                            \
     return a;                                                                                     \
-  }
+  }                                                                                               \
+  inline Tensor operator symbol##=(Tensor&& a, const Value& b) { return a symbol## = b; }
 TS_FACE_BINARY(+, add)
 TS_FACE_BINARY(-, sub)
 TS_FACE_BINARY(*, mul)

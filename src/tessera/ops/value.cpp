@@ -76,6 +76,12 @@ void check_fits(const Scalar& value, DType dtype) {
            kTypeNames[static_cast<int>(dtype)], " without overflow");
 }
 
+int64_t Scalar::from_unsigned(uint64_t v) {
+  TS_CHECK(v <= static_cast<uint64_t>(INT64_MAX),
+           "value cannot be converted to type int64_t without overflow");
+  return static_cast<int64_t>(v);
+}
+
 DType Scalar::dtype() const {
   if (kind == Kind::kBool) return DType::kBool;
   if (kind == Kind::kInt) return DType::kInt64;

@@ -1,6 +1,7 @@
 // An argument of an operator, as the binder and the C++ functions hand it over: borrowed, untyped
 // beyond a tag, cheap to fill.
 #pragma once
+#include <concepts>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,9 +27,18 @@ struct Scalar {
   Scalar(bool v) : kind(Kind::kBool), i(v) {}
   Scalar(int v) : i(v) {}
   Scalar(int64_t v) : i(v) {}
+  // Other integers. One beyond int64 raises.
+  template <std::integral T>
+  Scalar(T v) : i(0) {
+    if constexpr (sizeof(T) == sizeof(int64_t) && std::is_unsigned_v<T>)
+      i = from_unsigned(v);
+    else
+      i = static_cast<int64_t>(v);
+  }
   Scalar(double v) : kind(Kind::kDouble), d(v) {}
   Scalar(float v) : kind(Kind::kDouble), d(v) {}
   Scalar(c128 v) : kind(Kind::kComplex), d(v.re), im(v.im) {}
+  Scalar(c64 v) : Scalar(c128(v)) {}
 
   // Kept as a double: also a complex number, of which it is the real part.
   bool is_double() const { return kind >= Kind::kDouble; }
@@ -43,6 +53,9 @@ struct Scalar {
   }
   // The dtype it has in type promotion: bool, int64, the default float dtype or its complex one.
   DType dtype() const;
+
+ private:
+  static int64_t from_unsigned(uint64_t v);
 };
 
 struct Value {
@@ -78,6 +91,8 @@ struct Value {
   Value(bool v) : Value(Scalar(v)) {}
   Value(int v) : Value(Scalar(v)) {}
   Value(int64_t v) : Value(Scalar(v)) {}
+  template <std::integral T>
+  Value(T v) : Value(Scalar(v)) {}
   Value(double v) : Value(Scalar(v)) {}
   Value(std::span<const int64_t> v) : tag(Tag::kInts), ints(v) {}
   Value(const Dims& v) : Value(v.span()) {}

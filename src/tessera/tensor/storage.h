@@ -36,6 +36,14 @@ class Storage final : public RefCounted {
   // Set once, never cleared.
   std::atomic<bool> exposed{false};
 
+  // Note [Memory that stays in place]
+  // Memory that Tessera did not allocate is not resizable. Memory seen by NumPy arrays, memoryviews
+  // and DLPack consumers is not resizable while such a buffer is alive: the buffer has the address.
+  // `exposed` alone does not forbid resizing, as in PyTorch after data_ptr().
+  bool resizable = true;
+  std::atomic<uint32_t> buffers{0};  // live buffers over the memory
+  bool can_resize() const { return resizable && buffers.load(std::memory_order_acquire) == 0; }
+
   // Note [Pending state of a storage]
   // `pending` is the stream whose work still reads or writes this storage, null when there is none;
   // readable without a lock. The fields below are guarded by that stream's lock.

@@ -45,9 +45,19 @@ TensorImpl::TensorImpl(Ref<Storage> s, DType t, Dims size, Dims stride, int64_t 
 }
 
 TensorImpl::~TensorImpl() {
-  if (owns_python) release_python_object(python);
   if (storage->pending.load(std::memory_order_acquire)) release_pending_storage(storage.release());
 }
+
+bool TensorImpl::own_python() const noexcept {
+  uint32_t n = count_.load(std::memory_order_acquire);
+  do {
+    if (n == 1 || (n & kOwnsPython)) return false;
+  } while (!count_.compare_exchange_weak(n, n | kOwnsPython, std::memory_order_acq_rel,
+                                         std::memory_order_acquire));
+  return true;
+}
+
+void TensorImpl::release_object() const noexcept { release_python_object(python); }
 
 int64_t TensorBase::size(int64_t d) const {
   TS_CHECK_INDEX(dim() > 0, "Dimension specified as ", d, " but tensor has no dimensions");
@@ -317,6 +327,7 @@ TensorBase from_blob(void* data, const Dims& sizes, const Dims& strides, DType d
   storage.owner = owner;
   storage.release = release;
   storage.exposed.store(true, std::memory_order_relaxed);
+  storage.resizable = false;
   return t;
 }
 

@@ -32,7 +32,6 @@ class TensorImpl final : public RefCounted {
   bool contiguous;             // row-major without gaps
   bool requires_grad = false;  // a leaf that wants one, or a result with a grad_fn
   bool is_view = false;        // made by a view operator
-  bool owns_python = false;    // see python/src/tensor_object.h
   // Made in inference mode, or a view of such a tensor: see Note [Inference tensors].
   enum class Inference : uint8_t { kNone, kInference, kDetached };
   Inference inference = Inference::kNone;
@@ -44,6 +43,40 @@ class TensorImpl final : public RefCounted {
   std::shared_ptr<std::atomic<uint32_t>> own_version;
 
   Device device() const { return storage->device; }
+
+  // Note [Ownership bit]
+  // The Python object owns a reference to the tensor. When the highest bit of the count is set, the
+  // tensor also owns a reference to the object. The unref() that leaves only the object's reference
+  // clears the bit in the same atomic step, so exactly one thread releases the object.
+  // See python/src/tensor_object.h.
+  bool unref() const noexcept {
+    uint32_t n = count_.load(std::memory_order_acquire);
+    do {
+      if (n == 1) return true;
+    } while (!count_.compare_exchange_weak(n, n == (kOwnsPython | 2) ? 1 : n - 1,
+                                           std::memory_order_acq_rel, std::memory_order_acquire));
+    if (n == (kOwnsPython | 2)) [[unlikely]]
+      release_object();
+    return false;
+  }
+  uint32_t use_count() const noexcept { return RefCounted::use_count() & ~kOwnsPython; }
+  // Returns true if there is one reference, apart from that of an object that the tensor owns.
+  bool is_held_once() const noexcept {
+    uint32_t n = RefCounted::use_count();
+    return n == 1 || n == (kOwnsPython | 2);
+  }
+  // Sets the bit and takes over a reference to the object. Returns false, and changes nothing, if
+  // the bit is set or the calling object holds the only reference to the tensor.
+  bool own_python() const noexcept;
+  // Clears the bit. Returns true if it was set: the reference to the object is then the caller's.
+  bool disown_python() const noexcept {
+    return (RefCounted::use_count() & kOwnsPython) &&
+           (count_.fetch_and(~kOwnsPython, std::memory_order_acq_rel) & kOwnsPython);
+  }
+
+ private:
+  static constexpr uint32_t kOwnsPython = uint32_t{1} << 31;
+  void release_object() const noexcept;
 };
 
 // Note [Inference tensors]
@@ -57,7 +90,7 @@ inline bool inference_mode() {
 }
 void set_inference_mode(bool on);
 
-// Called when the last reference goes while Python's object is kept alive by the tensor.
+// Releases a reference to a Python object, from any thread.
 extern void (*release_python_object)(void* object);
 // Takes over one outside reference to a storage that has pending work (fuse/ sets it): the count
 // has to fall under the stream's lock, because what the stream keeps depends on it.
@@ -67,6 +100,12 @@ class TensorBase {
  public:
   TensorBase() = default;
   explicit TensorBase(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+  TensorBase(const TensorBase&) = default;
+  TensorBase(TensorBase&&) noexcept = default;
+  // Assignment rebinds a name. A temporary has none: face/tensor.h writes through it instead.
+  TensorBase& operator=(const TensorBase&) & = default;
+  TensorBase& operator=(TensorBase&&) & noexcept = default;
+  ~TensorBase() = default;
 
   bool defined() const { return static_cast<bool>(impl_); }
   explicit operator bool() const = delete;
@@ -148,7 +187,7 @@ Dims preserved_strides(const TensorBase& t);
 // ... of a fresh tensor of a shape to which all of these are broadcast: in the order of the strides
 // of the first; what it does not tell, because it is repeated there, the next ones do.
 Dims preserved_strides(std::span<const TensorBase* const> of, const Dims& shape);
-// Memory that somebody else owns: exposed for life.
+// A tensor over foreign memory: exposed for life and not resizable.
 TensorBase from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, Device device,
                      void* owner, void (*release)(void*));
 
