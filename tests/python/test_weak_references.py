@@ -382,13 +382,15 @@ def play(rng, steps):
 
 
 THREADS = """
-import faulthandler, gc, threading, time, weakref
+import faulthandler, gc, sys, threading, time, weakref
 faulthandler.enable()
+sys.setswitchinterval(1e-5)
 import tessera as torch
 
 stop = time.monotonic() + 4
 shared = []
 errors = []
+hits = []
 
 class Sub(torch.Tensor):
     pass
@@ -421,18 +423,23 @@ def revive():
             time.sleep(0)
             continue
         x = w()
-        if x is not None and not (x.tag == n and x.sum().item() == 192):
-            errors.append((n, x))
+        if x is None:
+            continue
+        for _ in range(20):
+            hits.append(n)
+            if not (x.tag == n and x.sum().item() == 192):
+                errors.append((n, x))
         del x
 
 def collect():
     while time.monotonic() < stop:
-        gc.collect()
+        gc.collect(0)
+        time.sleep(0.002)
 
 threads = [threading.Thread(target=f) for f in (work, work, revive, revive, collect)]
 for t in threads: t.start()
 for t in threads: t.join()
-print(errors or "fine")
+print(errors or ("fine" if hits else "no tensor was revived"))
 """
 
 
