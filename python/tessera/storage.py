@@ -266,7 +266,9 @@ class TypedStorage:
         return self
 
     def __eq__(self, other):
-        return isinstance(other, TypedStorage) and self.data_ptr() == other.data_ptr()
+        if not isinstance(other, TypedStorage):
+            return NotImplemented
+        return self.data_ptr() == other.data_ptr()
 
     __hash__ = object.__hash__
 

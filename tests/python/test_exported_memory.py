@@ -175,6 +175,29 @@ def test_a_buffer_released_in_another_thread():
     assert t.resize_(100).shape == (100,)
 
 
+def test_exports_of_a_device(accelerator):
+    t = torch.arange(4.0, device=accelerator)
+    seen = torch.from_dlpack(t)
+    with pytest.raises(RuntimeError, match=REFUSED):
+        t.resize_(1000)
+    with pytest.raises(RuntimeError, match=REFUSED):
+        seen.resize_(1000)
+    del seen
+    assert t.resize_(1000)[:4].tolist() == [0, 1, 2, 3]
+
+
+def test_pinned_memory_grows_after_its_copies(accelerator):
+    """The device reads the old memory until the copies are done."""
+    n = 1 << 20
+    for i in range(5):
+        x = torch.full((n,), float(i)).pin_memory()
+        y = x.to(accelerator, non_blocking=True)
+        x.resize_(2 * n)
+        others = [torch.full((n,), -1.0).pin_memory() for _ in range(3)]
+        assert x.is_pinned() and x[:n].eq(i).all() and (y == i).all().item()
+        del others
+
+
 PROGRAM = """
 import tessera as torch
 t = torch.ones(1000)

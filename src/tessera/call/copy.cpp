@@ -64,8 +64,9 @@ class InFlight {
     }
   }
 
-  // Waits for copies to `host`; raises the error of the first that failed.
-  void await(const Storage& host) {
+  // Waits for copies into the memory, and with `leaving` for those out of it too. Raises the error
+  // of the first that failed.
+  void await(const Storage& host, bool leaving) {
     std::string why;
     Code code = Code::kOk;
     {
@@ -73,7 +74,7 @@ class InFlight {
       std::unique_lock lock(mutex_);
       for (;;) {
         auto at = std::find_if(copies_.begin(), copies_.end(), [&](const auto& c) {
-          return c->arriving && c->host.get() == &host;
+          return (c->arriving || leaving) && c->host.get() == &host;
         });
         if (at == copies_.end()) break;
         std::shared_ptr<Copy> copy = *at;
@@ -215,12 +216,14 @@ void copy_across(const TensorBase& dst, const TensorBase& src, bool non_blocking
   // What is written into a source meanwhile is the program's affair, as in PyTorch; but whoever
   // looks at a destination through a tensor waits for it, where PyTorch would show what was there
   // before.
-  if (capture)
+  if (capture) {
+    host.storage().resizable = false;  // the graph has its address
     capture->keep(host.impl()->storage);
-  else if (pinned && non_blocking)
+  } else if (pinned && non_blocking) {
     in_flight().keep(exec, host.impl()->storage, !up);
-  else if (pinned || !up)
+  } else if (pinned || !up) {
     check(b.stream_synchronize(exec.device, exec.stream), what);
+  }
 }
 
 }  // namespace
@@ -228,7 +231,7 @@ void copy_across(const TensorBase& dst, const TensorBase& src, bool non_blocking
 void await_arrival(Storage& storage) {
   if (storage.arriving.load(std::memory_order_acquire) == kMarked) return;
   BlockingScope scope;
-  in_flight().await(storage);
+  in_flight().await(storage, false);
 }
 
 void copy_into(const TensorBase& dst, const TensorBase& src, bool non_blocking) {
@@ -269,7 +272,13 @@ void grow_storage(const TensorBase& t, size_t nbytes) {
   TS_CHECK(s.can_resize(), "Trying to resize storage that is not resizable");
   fuse::ensure_writable(t);
   auto longer = Ref<Storage>::make(s.device, nbytes);
-  allocate(*longer);
+  if (memory::is_pinned(s)) {
+    BlockingScope scope;
+    in_flight().await(s, true);  // a device may still read the memory that is freed below
+    allocate_pinned(*longer);
+  } else {
+    allocate(*longer);
+  }
   if (s.data && s.nbytes) {
     if (s.device.is_cpu())
       std::memcpy(longer->data, s.data, s.nbytes);
