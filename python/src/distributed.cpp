@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "save.h"
 #include "scaffolding.h"
 #include "tensor_object.h"
 #include "tessera/distributed/engine.h"
@@ -89,8 +90,17 @@ void bind_stores(nb::module_& m) {
       .def(nb::init<std::string, std::shared_ptr<Store>>(), nb::arg("prefix"), nb::arg("store"))
       .def_prop_ro("underlying_store", &dist::PrefixStore::underlying);
   nb::class_<dist::FileStore, Store>(m, "FileStore")
-      .def(nb::init<std::string, int>(), nb::arg("file_name"), nb::arg("world_size") = -1)
-      .def_prop_ro("path", &dist::FileStore::path);
+      .def(
+          "__init__",
+          [](dist::FileStore* self, nb::handle name, int world_size) {
+            new (self) dist::FileStore(file_name(name.ptr()), world_size);
+          },
+          nb::arg("file_name"), nb::arg("world_size") = -1)
+      .def_prop_ro("path", [](const dist::FileStore& s) {
+        PyObject* path = PyUnicode_DecodeFSDefaultAndSize(s.path().data(),
+                                                          static_cast<Py_ssize_t>(s.path().size()));
+        return nb::steal<nb::object>(checked(path));
+      });
   nb::class_<dist::TCPStore, Store>(m, "_TCPStore")
       .def("__init__",
            [](dist::TCPStore* self, const std::string& host, int port, int world_size,

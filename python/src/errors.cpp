@@ -37,7 +37,16 @@ PyObject* class_of(ErrorKind kind) {
   return PyExc_RuntimeError;
 }
 
+void set_message(PyObject* type, const char* message) noexcept {
+  if (PyRef text(decode_message(message)); text) PyErr_SetObject(type, text.get());
+}
+
 }  // namespace
+
+PyObject* decode_message(std::string_view message) noexcept {
+  return PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()),
+                              "backslashreplace");
+}
 
 void set_python_error() noexcept {
   try {
@@ -47,13 +56,13 @@ void set_python_error() noexcept {
   } catch (const DeviceMismatch& e) {
     set_mismatch_error(e);
   } catch (const distributed::DistError& e) {
-    PyErr_SetString(class_of_dist_error(e), e.what());
+    set_message(class_of_dist_error(e), e.what());
   } catch (const Error& e) {
-    PyErr_SetString(class_of(e.kind()), e.what());
+    set_message(class_of(e.kind()), e.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
+    set_message(PyExc_RuntimeError, e.what());
   } catch (...) {
     PyErr_SetString(PyExc_SystemError, "an exception of unknown type");
   }

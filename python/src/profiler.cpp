@@ -9,6 +9,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "save.h"
 #include "scaffolding.h"
 #include "tessera/base/error.h"
 #include "tessera/profile/page.h"
@@ -233,13 +234,16 @@ void bind_profiler(nb::module_& m) {
            })
       .def("key_averages", &profiler::Profile::key_averages)
       .def("export_chrome_trace",
-           [](profiler::Profile& p, const std::string& path) {
-             const profile::Written w = p.export_chrome_trace(path);
+           [](profiler::Profile& p, nb::handle path) {
+             const profile::Written w = p.export_chrome_trace(file_name(path.ptr()));
              return std::pair{w.events, w.left_out};
            })
       .def("page_data", [](const profiler::Profile& p,
                            size_t most) { return profile::page_data(p.trace(), most); })
-      .def("export_stacks", &profiler::Profile::export_stacks)
+      .def("export_stacks",
+           [](const profiler::Profile& p, nb::handle path, const std::string& metric) {
+             p.export_stacks(file_name(path.ptr()), metric);
+           })
       .def("add_metadata_json", &profiler::Profile::add_metadata_json);
 
   m.def(

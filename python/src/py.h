@@ -2,6 +2,7 @@
 // exceptions become Python's.
 #pragma once
 #include <Python.h>
+#include <string_view>
 
 #include <utility>
 
@@ -47,6 +48,9 @@ struct PythonError {};
 
 // Sets Python's error for the exception in flight. Call it in a catch block only.
 void set_python_error() noexcept;
+// Text of a message as str; it may name files whose names are not UTF-8, which are escaped. Null
+// with Python's error set.
+PyObject* decode_message(std::string_view message) noexcept;
 // Like PyErr_Format, for use in `throw raise_python(...)`.
 PythonError raise_python(PyObject* type, const char* format, ...);
 

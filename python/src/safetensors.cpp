@@ -13,8 +13,9 @@ namespace {
 constexpr const char* kCapsule = "tessera.safetensors";
 
 struct OpenFile {
-  OpenFile(PyObject* source, const char* name)
-      : argument(source, name), header(files::read_safetensors_header(*argument.source)) {}
+  OpenFile(PyObject* source, PyObject* name)
+      : argument(source, file_name(name)),
+        header(files::read_safetensors_header(*argument.source)) {}
   SourceArgument argument;
   files::SafeHeader header;
 };
@@ -25,7 +26,7 @@ OpenFile& file_in(PyObject* capsule) {
   return *p;
 }
 
-PyObject* to_text(const std::string& s) {
+PyObject* to_text(std::string_view s) {
   return checked(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), nullptr));
 }
 std::string from_text(PyObject* o, const char* what) {
@@ -39,9 +40,8 @@ std::string from_text(PyObject* o, const char* what) {
 
 PyObject* open(PyObject*, PyObject* args) {
   return guarded_file([&]() -> PyObject* {
-    PyObject* source;
-    const char* name;
-    if (!PyArg_ParseTuple(args, "Os:_safetensors_open", &source, &name)) throw PythonError{};
+    PyObject *source, *name;
+    if (!PyArg_ParseTuple(args, "OO:_safetensors_open", &source, &name)) throw PythonError{};
     auto made = std::make_unique<OpenFile>(source, name);
     PyObject* capsule = checked(PyCapsule_New(made.get(), kCapsule, [](PyObject* o) {
       delete static_cast<OpenFile*>(PyCapsule_GetPointer(o, kCapsule));
@@ -56,7 +56,8 @@ PyObject* header(PyObject*, PyObject* capsule) {
     const files::SafeHeader& h = file_in(capsule).header;
     PyRef entries(checked(PyList_New(0))), metadata(checked(PyDict_New()));
     for (const files::SafeEntry& e : h.entries) {
-      PyRef name(to_text(e.name)), dtype(to_text(e.dtype)), shape(checked(wrap_ints(e.shape)));
+      PyRef name(to_text(e.name)), dtype(to_text(e.dtype->name)),
+          shape(checked(wrap_ints(e.shape)));
       PyRef entry(checked(PyTuple_Pack(3, name.get(), dtype.get(), shape.get())));
       if (PyList_Append(entries.get(), entry.get()) < 0) throw PythonError{};
     }
@@ -88,6 +89,26 @@ PyObject* tensor(PyObject*, PyObject* args) {
   });
 }
 
+PyObject* tensors(PyObject*, PyObject* args) {
+  return guarded_file([&]() -> PyObject* {
+    PyObject* capsule;
+    int mmap;
+    if (!PyArg_ParseTuple(args, "Op:_safetensors_tensors", &capsule, &mmap)) throw PythonError{};
+    OpenFile& file = file_in(capsule);
+    PyRef out(checked(PyDict_New()));
+    for (const files::SafeEntry& e : file.header.entries) {
+      TensorBase read;
+      {
+        BlockingScope others_go_on;
+        read = files::read_safetensor(file.argument.source, e, mmap != 0);
+      }
+      PyRef name(to_text(e.name)), tensor(checked(wrap(std::move(read))));
+      if (PyDict_SetItem(out.get(), name.get(), tensor.get()) < 0) throw PythonError{};
+    }
+    return out.release();
+  });
+}
+
 PyObject* save(PyObject*, PyObject* args) {
   return guarded_file([&]() -> PyObject* {
     PyObject *target, *tensors, *words;
@@ -114,6 +135,7 @@ PyMethodDef functions[] = {
     {"_safetensors_open", open, METH_VARARGS, "A file whose header has been checked."},
     {"_safetensors_header", header, METH_O, "Names, dtypes and shapes; and the metadata."},
     {"_safetensors_tensor", tensor, METH_VARARGS, "One of its tensors, on the host."},
+    {"_safetensors_tensors", tensors, METH_VARARGS, "All of its tensors by name, on the host."},
     {"_safetensors_save", save, METH_VARARGS, "Writes a dict of tensors."},
     {nullptr, nullptr, 0, nullptr},
 };

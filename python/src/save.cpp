@@ -7,16 +7,28 @@
 #include "methods.h"
 #include "tessera/base/blocking.h"
 #include "tessera/save/errors.h"
+#include "tessera/save/verify.h"
 #include "tessera/save/write_archive.h"
 #include "types.h"
 
 namespace tessera::python {
 
+std::string file_name(PyObject* name) {
+  if (!PyUnicode_Check(name))
+    throw raise_python(PyExc_TypeError, "a file's name must be str, not %s",
+                       Py_TYPE(name)->tp_name);
+  PyRef bytes(checked(PyUnicode_EncodeFSDefault(name)));
+  return {PyBytes_AS_STRING(bytes.get()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.get()))};
+}
+
 void set_file_error() noexcept {
   try {
     throw;
   } catch (const files::SystemError& e) {
-    PyRef args(Py_BuildValue("iss", e.code(), e.reason().c_str(), e.path().c_str()));
+    const std::string& path = e.path();
+    PyRef args(Py_BuildValue(
+        "iNN", e.code(), decode_message(e.reason()),
+        PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size()))));
     PyRef error(args ? PyObject_CallObject(PyExc_OSError, args.get()) : nullptr);
     if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
   } catch (const files::Refused& e) {
@@ -26,10 +38,8 @@ void set_file_error() noexcept {
       PyRef module(PyImport_ImportModule("pickle"));
       if (module) type = PyRef(PyObject_GetAttrString(module.get(), "UnpicklingError"));
     }
-    // The message may quote the file, which need not be text. Made by Python: nothing may be thrown
-    // here.
-    PyRef text(PyUnicode_DecodeUTF8(e.what(), static_cast<Py_ssize_t>(std::strlen(e.what())),
-                                    "backslashreplace"));
+    // Built by Python: nothing may be thrown here.
+    PyRef text(decode_message(e.what()));
     if (text && e.kind_of_refusal() == files::Refused::What::kPickle)
       text = PyRef(PyUnicode_FromFormat("Weights only load failed. %U", text.get()));
     if (type && text) PyErr_SetObject(type.get(), text.get());
@@ -166,12 +176,12 @@ namespace {
 PyObject* load(PyObject*, PyObject* args) {
   return guarded_file([&]() -> PyObject* {
     PyObject *source, *place, *allowed, *helpers;
-    const char* name;
+    PyObject* name;
     int mmap, big_endian;
-    if (!PyArg_ParseTuple(args, "OsOO!Opp:_load", &source, &name, &place, &PyDict_Type, &allowed,
+    if (!PyArg_ParseTuple(args, "OOOO!Opp:_load", &source, &name, &place, &PyDict_Type, &allowed,
                           &helpers, &mmap, &big_endian))
       throw PythonError{};
-    SourceArgument from(source, name);
+    SourceArgument from(source, file_name(name));
     files::AllowedNames names = read_allowed(allowed);
     files::LoadOptions options{&names, mmap != 0, big_endian != 0, place_by(place)};
     std::shared_ptr<files::Loaded> file;
@@ -185,16 +195,14 @@ PyObject* load(PyObject*, PyObject* args) {
 
 PyObject* unknown(PyObject*, PyObject* args) {
   return guarded_file([&]() -> PyObject* {
-    PyObject *source, *allowed;
-    const char* name;
-    if (!PyArg_ParseTuple(args, "OsO!:_unknown_globals", &source, &name, &PyDict_Type, &allowed))
+    PyObject *source, *name, *allowed;
+    if (!PyArg_ParseTuple(args, "OOO!:_unknown_globals", &source, &name, &PyDict_Type, &allowed))
       throw PythonError{};
-    SourceArgument from(source, name);
+    SourceArgument from(source, file_name(name));
     std::vector<std::string> found = files::unknown_globals(from.source, read_allowed(allowed));
     PyRef out(checked(PyList_New(0)));
     for (const std::string& word : found) {
-      PyRef text(checked(PyUnicode_DecodeUTF8(word.data(), static_cast<Py_ssize_t>(word.size()),
-                                              "backslashreplace")));
+      PyRef text(checked(decode_message(word)));
       if (PyList_Append(out.get(), text.get()) < 0) throw PythonError{};
     }
     return out.release();
@@ -219,10 +227,29 @@ PyObject* save(PyObject*, PyObject* args) {
   });
 }
 
-// An open archive, for whoever unpickles in Python.
+PyObject* verify(PyObject*, PyObject* args) {
+  return guarded_file([&]() -> PyObject* {
+    PyObject* name;
+    if (!PyArg_ParseTuple(args, "O:_verify_file", &name)) throw PythonError{};
+    SourceArgument from(name, file_name(name));
+    files::Verified v;
+    {
+      BlockingScope others_go_on;
+      v = files::verify_file(from.source);
+    }
+    PyRef unknown(checked(PyList_New(0)));
+    for (const std::string& word : v.unknown) {
+      PyRef text(checked(decode_message(word)));
+      if (PyList_Append(unknown.get(), text.get()) < 0) throw PythonError{};
+    }
+    return Py_BuildValue("sKKKO", v.format, v.bytes, v.parts, v.checked, unknown.get());
+  });
+}
+
+// An open archive, for unpickling in Python.
 struct OpenArchive {
-  OpenArchive(PyObject* source, const char* name, bool mmap, bool big_endian)
-      : argument(source, name), archive(argument.source, mmap, big_endian) {}
+  OpenArchive(PyObject* source, PyObject* name, bool mmap, bool big_endian)
+      : argument(source, file_name(name)), archive(argument.source, mmap, big_endian) {}
   SourceArgument argument;
   files::Archive archive;
 };
@@ -236,10 +263,9 @@ OpenArchive& archive_in(PyObject* capsule) {
 
 PyObject* open_archive(PyObject*, PyObject* args) {
   return guarded_file([&]() -> PyObject* {
-    PyObject* source;
-    const char* name;
+    PyObject *source, *name;
     int mmap, big_endian;
-    if (!PyArg_ParseTuple(args, "Ospp:_open_archive", &source, &name, &mmap, &big_endian))
+    if (!PyArg_ParseTuple(args, "OOpp:_open_archive", &source, &name, &mmap, &big_endian))
       throw PythonError{};
     auto made = std::make_unique<OpenArchive>(source, name, mmap != 0, big_endian != 0);
     PyObject* capsule = checked(PyCapsule_New(made.get(), kCapsule, [](PyObject* o) {
@@ -294,6 +320,7 @@ PyMethodDef functions[] = {
     {"_load", load, METH_VARARGS, "A file's values; it calls nothing the file names."},
     {"_save", save, METH_VARARGS, "Writes a pickle and its storages as an archive."},
     {"_unknown_globals", unknown, METH_VARARGS, "What a file names that is not allowed."},
+    {"_verify_file", verify, METH_VARARGS, "Format, bytes, parts, checksums compared, globals."},
     {"_open_archive", open_archive, METH_VARARGS, "An archive, for unpickling in Python."},
     {"_archive_pickle", archive_pickle, METH_O, "Its data.pkl."},
     {"_archive_storage", archive_storage, METH_VARARGS, "One of its storages, as bytes."},

@@ -20,6 +20,9 @@ PyObject* guarded_file(Work&& work) noexcept {
   }
 }
 
+// The bytes of a file's name; lone surrogates stand for those that are not UTF-8.
+std::string file_name(PyObject* name);
+
 // A path, a descriptor or something with a buffer, which lives as long as this.
 class SourceArgument {
  public:

@@ -1,6 +1,8 @@
 // From a file's values to Python's objects: node after node in the order of the file, with what
 // changed them in between, so that nothing recurses and circles close as they did.
 #include <algorithm>
+#include <random>
+#include <unordered_map>
 
 #include "methods.h"
 #include "save.h"
@@ -21,7 +23,12 @@ using files::ValueKind;
 class Builder {
  public:
   Builder(const files::Loaded& file, PyObject* allowed, PyObject* helpers)
-      : file_(file), g_(file.graph), allowed_(allowed), helpers_(helpers) {}
+      : file_(file),
+        g_(file.graph),
+        allowed_(allowed),
+        helpers_(helpers),
+        comparisons_left_(8 * file.graph.pickle.size() + (1 << 20)),
+        salt_(std::random_device()() | 1ull << 32) {}
 
   PyObject* build() {
     find_needed();
@@ -65,9 +72,11 @@ class Builder {
     PyRef function(checked(PyObject_GetAttrString(helpers_, name)));
     return checked(PyObject_CallFunctionObjArgs(function.get(), a, b, nullptr));
   }
-  PyObject* collections(const char* name) {
-    PyRef module(checked(PyImport_ImportModule("collections")));
-    PyRef type(checked(PyObject_GetAttrString(module.get(), name)));
+  PyObject* collections(const char* name, PyRef& type) {
+    if (!type) {
+      PyRef module(checked(PyImport_ImportModule("collections")));
+      type = PyRef(checked(PyObject_GetAttrString(module.get(), name)));
+    }
     return checked(PyObject_CallNoArgs(type.get()));
   }
   PyObject* text(Id id) {
@@ -107,18 +116,61 @@ class Builder {
     refuse_change("sets the state of an object of type", target);
   }
 
-  void set_items(PyObject* target, const std::vector<Id>& items, size_t begin, size_t end) {
+  // Note [Keys with equal hashes]
+  // Python compares a new key with every key of the same hash, and hashes of numbers are known in
+  // advance: a file of n such keys takes n * n comparisons. They are counted for each container, by
+  // the hashes that Python itself computes, and a file in which they exceed a multiple of its bytes
+  // is refused. Hashes of strings and bytes are salted by Python, and are left out.
+  // Returns the counter of the key's hash after counting its comparisons; null for a key that is
+  // left out.
+  uint64_t* count_comparisons(Id container, Id key) {
+    constexpr size_t kMinCountedItems = 64;
+    PyObject* object = get(key);
+    if (PyUnicode_CheckExact(object) || PyBytes_CheckExact(object)) return nullptr;
+    if (g_.items(container).size() < kMinCountedItems) return nullptr;
+    Py_hash_t hash = PyObject_Hash(object);
+    if (hash == -1) throw PythonError{};
+    // Mixed, so that the map's own chains cannot be foreseen.
+    uint64_t mixed = (static_cast<uint64_t>(hash) ^ salt_) * 0x9e3779b97f4a7c15ull;
+    uint64_t& same = hashes_[container][mixed ^ mixed >> 32 ^ salt_ << 7];
+    uint64_t steps;
+    if (__builtin_mul_overflow(same, g_.hash_work(key), &steps) || steps > comparisons_left_)
+      refuse("holds too many keys with the same hash: comparing them takes time without bound");
+    comparisons_left_ -= steps;
+    return &same;
+  }
+  [[noreturn]] void refuse(const char* why) {
+    PyRef module(checked(PyImport_ImportModule("pickle")));
+    PyRef error(checked(PyObject_GetAttrString(module.get(), "UnpicklingError")));
+    throw raise_python(error.get(), "Weights only load failed. The file %s", why);
+  }
+
+  void set_items(PyObject* target, Id container, size_t begin, size_t end) {
     if (!PyDict_Check(target)) refuse_change("sets items of an object of type", target);
+    const std::vector<Id>& items = g_.items(container);
     for (size_t i = begin; i + 1 < end; i += 2) {
+      uint64_t* same = count_comparisons(container, items[i]);
+      Py_ssize_t before = PyDict_Size(target);
       int failed = PyDict_CheckExact(target)
                        ? PyDict_SetItem(target, get(items[i]), get(items[i + 1]))
                        : PyObject_SetItem(target, get(items[i]), get(items[i + 1]));
       if (failed) throw PythonError{};
+      if (same && PyDict_Size(target) > before) ++*same;
     }
   }
   PyObject* with_items(PyObject* made, Id id) {
     PyRef out(made);
-    set_items(made, g_.items(id), 0, g_[id].length);
+    set_items(made, id, 0, g_[id].length);
+    return out.release();
+  }
+  PyObject* set(Id id, PyObject* made) {
+    PyRef out(checked(made));
+    for (Id item : g_.items(id)) {
+      uint64_t* same = count_comparisons(id, item);
+      Py_ssize_t before = PySet_GET_SIZE(out.get());
+      if (PySet_Add(out.get(), get(item)) < 0) throw PythonError{};
+      if (same && PySet_GET_SIZE(out.get()) > before) ++*same;
+    }
     return out.release();
   }
 
@@ -148,15 +200,15 @@ class Builder {
       case ValueKind::kList:
         return PyList_New(0);
       case ValueKind::kSet:
-        return PySet_New(PyRef(checked(tuple(id))).get());
+        return set(id, PySet_New(nullptr));
       case ValueKind::kFrozenSet:
-        return PyFrozenSet_New(PyRef(checked(tuple(id))).get());
+        return set(id, PyFrozenSet_New(nullptr));
       case ValueKind::kDict:
         return PyDict_New();
       case ValueKind::kOrderedDict:
-        return with_items(collections("OrderedDict"), id);
+        return with_items(collections("OrderedDict", ordered_dict_), id);
       case ValueKind::kCounter:
-        return with_items(collections("Counter"), id);
+        return with_items(collections("Counter", counter_), id);
       default:
         return make_torch(id);
     }
@@ -221,8 +273,8 @@ class Builder {
       PyRef done(help("set_state", target, get(c.begin)));
       return;
     }
+    if (c.what == Change::What::kSetItems) return set_items(target, c.target, c.begin, c.end);
     const std::vector<Id>& items = g_.items(c.target);
-    if (c.what == Change::What::kSetItems) return set_items(target, items, c.begin, c.end);
     if (!PyList_Check(target)) refuse_change("appends to an object of type", target);
     for (size_t i = c.begin; i < c.end; ++i)
       if (PyList_Append(target, get(items[i])) < 0) throw PythonError{};
@@ -232,6 +284,11 @@ class Builder {
   const Graph& g_;
   PyObject* allowed_;
   PyObject* helpers_;
+  PyRef ordered_dict_, counter_;
+  // Keys with a hash, by the hash, for each container with many keys.
+  std::unordered_map<Id, std::unordered_map<uint64_t, uint64_t>> hashes_;
+  uint64_t comparisons_left_;
+  uint64_t salt_;
   std::vector<bool> needed_;
   std::vector<PyRef> made_;
 };

@@ -134,6 +134,11 @@ def get_unsafe_globals_in_checkpoint(f):
     return _C._unknown_globals(source, name, _allowed())
 
 
+def _is_path(f):
+    """A file's name: text, the system's own bytes, or a path."""
+    return isinstance(f, (str, bytes, os.PathLike))
+
+
 # ---- saving ----------------------------------------------------------------------------------
 
 
@@ -231,7 +236,7 @@ def save(
     that is killed leaves the old file or the new one, whole. Files are zip archives, whatever
     `_use_new_zipfile_serialization` says; PyTorch reads them since 1.6.
     """
-    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
+    if not _is_path(f) and not hasattr(f, "write"):
         raise AttributeError(
             f"expected 'f' to be string, path, or a file-like object with a 'write' attribute, "
             f"not {type(f).__name__}"
@@ -244,7 +249,7 @@ def save(
         base = _RenamingPickler
     try:
         _pickler(base, storages)(data, protocol=pickle_protocol).dump(obj)
-        target = os.fsdecode(f) if isinstance(f, (str, os.PathLike)) else f
+        target = os.fsdecode(f) if _is_path(f) else f
         _C._save(target, data.getvalue(), storages.memory, _MOVED if by_core else None)
     finally:
         storages.memory.clear()  # the class above is a cycle, which keeps them for a while
@@ -255,7 +260,7 @@ def save(
 
 def _source(f):
     """What the core reads from, and the name for its messages."""
-    if isinstance(f, (str, os.PathLike)):
+    if _is_path(f):
         return os.fsdecode(f), os.fsdecode(f)
     if not hasattr(f, "read"):
         raise AttributeError(
@@ -317,7 +322,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     that runs: only for files of people you trust.
     """
     mmap = bool(mmap)
-    if mmap and not isinstance(f, (str, os.PathLike)):
+    if mmap and not _is_path(f):
         raise ValueError(
             "f must be a file path in order to use the mmap argument, not " + type(f).__name__
         )

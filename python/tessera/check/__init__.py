@@ -1,12 +1,14 @@
-"""`tessera check`: what a program uses of PyTorch that Tessera lacks, without running it."""
+"""`tessera check`: what a program uses of PyTorch that Tessera lacks, without running it; and
+whether a saved file is whole."""
 
 import os
 import sys
 
 from ._files import local_modules
 from ._findings import Finding, check_source
+from ._saved_files import is_saved_file, verify
 
-__all__ = ["Finding", "check_file", "check_program", "check_source", "main"]
+__all__ = ["Finding", "check_file", "check_program", "check_source", "main", "verify"]
 
 
 def check_file(path):
@@ -36,10 +38,24 @@ def check_program(paths):
 
 
 def main(args):
-    """Prints file:line: what is missing. 0 if nothing is, 1 if something is, 2 for a bad call."""
+    """Prints file:line: what is missing, and the state of saved files.
+
+    0 if nothing is missing or damaged, 1 if something is, 2 for a bad call.
+    """
     if not args or args[0].startswith("-"):
-        print("tessera check script.py ...: lists what it uses that is missing", file=sys.stderr)
+        print(
+            "tessera check script.py ...: lists what it uses that is missing\n"
+            "tessera check model.pt ...: verifies saved files (also .pth, .safetensors)",
+            file=sys.stderr,
+        )
         return 2
+    saved = [path for path in args if is_saved_file(path)]
+    status = max([verify(path) for path in saved], default=0)
+    programs = [path for path in args if path not in saved]
+    return max(status, _check_programs(programs)) if programs else status
+
+
+def _check_programs(args):
     try:
         found = check_program(args)
     except (OSError, SyntaxError, ValueError) as error:

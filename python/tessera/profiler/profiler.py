@@ -236,7 +236,7 @@ class profile:
 
     def export_chrome_trace(self, path):
         """Writes a trace for Perfetto or chrome://tracing, compressed if it ends in .gz."""
-        events, left_out = self._finished().export_chrome_trace(str(path))
+        events, left_out = self._finished().export_chrome_trace(os.fsdecode(path))
         if left_out:
             warnings.warn(
                 f"{left_out} of {events} events, the shortest, are not in {path}: it would be "
@@ -246,7 +246,7 @@ class profile:
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """Writes lines for a flame graph: needs `with_stack=True`."""
-        self._finished().export_stacks(str(path), metric)
+        self._finished().export_stacks(os.fsdecode(path), metric)
 
     def export_memory_timeline(self, path, device=None):
         raise NotImplementedError(

@@ -35,8 +35,11 @@ def save(tensors, metadata=None):
 
 
 def _tensors(file, device, mmap):
-    entries, _ = _C._safetensors_header(file)
     place = _C.device(device)
+    if place.type == "cpu":
+        return _C._safetensors_tensors(file, mmap)
+    # One by one, so that the host holds one of them at a time.
+    entries, _ = _C._safetensors_header(file)
     return {
         name: _C._safetensors_tensor(file, i, mmap).to(place)
         for i, (name, _, _) in enumerate(entries)

@@ -150,7 +150,7 @@ void compare_stored(Device device, Exec exec, const Stored& result, const Tensor
           ", unfused ", hex(&want[at * item], item), "\n", description());
   std::string file =
       cat("tessera_fuse_mismatch_", static_cast<int64_t>(getpid()), "_", result.id, ".txt");
-  if (std::FILE* out = std::fopen(file.c_str(), "w")) {
+  if (std::FILE* out = std::fopen(file.c_str(), "wx")) {
     std::fputs(report.c_str(), out);
     std::fclose(out);
     report += cat("written to ", file);

@@ -50,8 +50,7 @@ std::vector<uint8_t> Archive::pickle() const {
   return zip_.read(*entry);
 }
 
-TensorBase Archive::memory_for(const std::string& key, int64_t type, int64_t numel,
-                               bool& read) const {
+const ZipEntry& Archive::entry_of(const std::string& key, int64_t type, int64_t numel) const {
   const ZipEntry* entry = zip_.find("data/" + key);
   if (!entry)
     throw Refused(Refused::What::kFormat,
@@ -63,10 +62,16 @@ TensorBase Archive::memory_for(const std::string& key, int64_t type, int64_t num
     refuse(Refused::What::kFormat, name(), cat("data/", key), 0,
            cat("the entry has ", entry->size, " bytes, and data.pkl says ", numel, " elements of ",
                width));
-  auto n = static_cast<int64_t>(bytes);
-  if (mmap_ && !swap_ && n && entry->offset % width == 0) {
+  return *entry;
+}
+
+TensorBase Archive::memory_for(const std::string& key, int64_t type, int64_t numel,
+                               bool& read) const {
+  const ZipEntry& entry = entry_of(key, type, numel);
+  auto n = static_cast<int64_t>(entry.size);
+  if (mmap_ && !swap_ && n && entry.offset % width_of(type) == 0) {
     auto owner = std::make_unique<std::shared_ptr<Source>>(source_);
-    TensorBase t = from_blob(source_->map() + entry->offset, {n}, {1}, DType::kUInt8, Device{},
+    TensorBase t = from_blob(source_->map() + entry.offset, {n}, {1}, DType::kUInt8, Device{},
                              owner.get(), release_source);
     (void)owner.release();
     return t;
@@ -200,14 +205,13 @@ std::vector<std::string> unknown_globals(std::shared_ptr<Source> source,
   Graph graph;
   graph.pickle = archive.pickle();
   PickleReader reader(graph.pickle, graph, source->name(), "data.pkl");
-  AllowedNames found;
+  std::set<std::string> found;
   reader.collect_unknown(&found);
   size_t at = 0;
   reader.read(at);
   std::vector<std::string> out;
   for (const std::string& name : found)
     if (!allowed.contains(name)) out.push_back(name);
-  std::sort(out.begin(), out.end());
   return out;
 }
 

@@ -22,6 +22,26 @@ bool Graph::has_items(ValueKind k) {
   }
 }
 
+uint64_t Graph::hash_work(Id id) const {
+  constexpr uint32_t kBytesAtOnce = 64;  // compared in about the time of one element
+  const Node& node = nodes[id];
+  switch (node.kind) {
+    case ValueKind::kTuple:
+    case ValueKind::kFrozenSet:
+    case ValueKind::kSize:
+      return static_cast<uint64_t>(node.number);
+    case ValueKind::kText:
+    case ValueKind::kBytes:
+      return 1 + node.length / kBytesAtOnce;
+    case ValueKind::kBigInt:
+      return 1 + node.length / 8;
+    case ValueKind::kObject:
+      return node.length;
+    default:
+      return 1;
+  }
+}
+
 const std::vector<Id>& Graph::items(Id id) const {
   static const auto& none = *new std::vector<Id>;
   uint32_t link = nodes[id].link;

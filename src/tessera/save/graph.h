@@ -22,7 +22,7 @@ enum class ValueKind : uint8_t {
   kText,     // UTF-8, surrogates allowed as Python's pickles have them
   kBytes,
   kByteArray,
-  kTuple,
+  kTuple,  // number: hash_work(), also of frozensets and sizes
   kList,
   kSet,
   kFrozenSet,
@@ -40,7 +40,8 @@ enum class ValueKind : uint8_t {
   kStorage,      // link: of Graph::storages
   kTensor,       // link: of Graph::tensors
   kParameter,    // items: the tensor; number: requires_grad
-  kObject,       // items: an allowed thing, its arguments; number: 0 called, 1 cls.__new__
+  kObject,       // items: an allowed thing, its arguments; number: 0 called, 1 cls.__new__;
+                 // length: hash_work()
 };
 inline constexpr int64_t kUntyped = -1;
 
@@ -98,6 +99,9 @@ class Graph {
 
   const Node& operator[](Id id) const { return nodes[id]; }
   std::string_view text(Id id) const { return {nodes[id].text, nodes[id].length}; }
+  // Elements that Python visits to hash the value once, or to compare it with an equal one: shared
+  // parts count each time, because tuples do not keep their hash.
+  uint64_t hash_work(Id id) const;
   static bool has_items(ValueKind k);
   const std::vector<Id>& items(Id id) const;
   bool is_dict(Id id) const {

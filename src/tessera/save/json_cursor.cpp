@@ -130,14 +130,17 @@ std::string JsonCursor::string() {
   expect('"');
   std::string out;
   for (;;) {
+    // Characters up to the next that means something else.
+    size_t begin = at_;
+    while (at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\\' &&
+           static_cast<uint8_t>(text_[at_]) >= 0x20)
+      ++at_;
+    out.append(text_, begin, at_ - begin);
     if (at_ >= text_.size()) bad("a string without an end");
     char c = text_[at_++];
     if (c == '"') return out;
     if (static_cast<uint8_t>(c) < 0x20) bad("a control character in a string");
-    if (c == '\\')
-      escape(out);
-    else
-      out += c;
+    escape(out);
   }
 }
 

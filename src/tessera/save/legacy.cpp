@@ -1,7 +1,7 @@
 // Files of PyTorch before 1.6: pickles one after another (a magic number, the version, the machine,
 // the object, the storages' keys), then the storages.
 #include <cstring>
-#include <unordered_map>
+#include <map>
 
 #include "tessera/save/little_endian.h"
 #include "tessera/save/loaded.h"
@@ -71,11 +71,11 @@ std::shared_ptr<Loaded> load_legacy(const Source& source, const LoadOptions& opt
   Id keys = reader.read(at);
   if (g[keys].kind != ValueKind::kList) reader.refuse_at(keys_at, "no list of the storages' keys");
 
-  std::unordered_map<std::string, size_t> index;
+  std::map<std::string, size_t, std::less<>> index;
   for (size_t i = 0; i < g.storages.size(); ++i) index[g.storages[i].key] = i;
   out->storages.resize(g.storages.size());
   for (Id key : g.items(keys)) {
-    auto found = g.is_text(key) ? index.find(std::string(g.text(key))) : index.end();
+    auto found = g.is_text(key) ? index.find(g.text(key)) : index.end();
     if (found == index.end()) reader.refuse_at(keys_at, "a storage's key that no tensor names");
     const StorageInfo& info = g.storages[found->second];
     size_t left = g.pickle.size() - at;

@@ -43,6 +43,7 @@ class Archive {
  public:
   explicit Archive(std::shared_ptr<Source> source, bool mmap = false, bool big_endian = false);
   const std::string& name() const { return zip_.source().name(); }
+  const ZipReader& zip() const { return zip_; }
   std::vector<uint8_t> pickle() const;
   // A storage as bytes, in this machine's order; `type` is its DType or kUntyped, `numel` what the
   // pickle says it has.
@@ -50,8 +51,11 @@ class Archive {
   // All of them, on several threads where they are large.
   std::vector<TensorBase> storages(const std::vector<StorageInfo>& all) const;
 
+  // The entry of a storage, which is there and has its size.
+  const ZipEntry& entry_of(const std::string& key, int64_t type, int64_t numel) const;
+
  private:
-  // Checks that the entry is there and has its size; `read` says whether fill() has to follow.
+  // `read` says whether fill() has to follow.
   TensorBase memory_for(const std::string& key, int64_t type, int64_t numel, bool& read) const;
   void fill(const TensorBase& bytes, const std::string& key, int64_t type) const;
 

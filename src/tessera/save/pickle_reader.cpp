@@ -20,7 +20,9 @@ PickleReader::PickleReader(std::span<const uint8_t> bytes, Graph& graph, std::st
       // Python's pickler spends a byte at least on every item; twice where a set or a Counter is
       // made of a list or a dict, and a shape's numbers are kept once more.
       budget_(4 * bytes.size() + 64),
-      copies_(bytes.size()) {}
+      copies_(bytes.size()),
+      // A key costs the bytes of its parts, or a few bytes that name it again.
+      hash_budget_(4 * bytes.size() + (1 << 20)) {}
 
 void PickleReader::refuse_at(size_t byte, std::string_view why) const {
   refuse(Refused::What::kPickle, file_, entry_, byte, why);
@@ -177,6 +179,23 @@ Id PickleReader::add_list(ValueKind kind, std::vector<Id> items, bool hashable) 
   return add(node);
 }
 
+Id PickleReader::add_object(Id callee, Id args, bool by_new) {
+  charge(graph_.items(args).size());
+  Id made = add_list(ValueKind::kObject, {callee, args}, true);
+  graph_.nodes[made].number = by_new;
+  graph_.nodes[made].length =
+      static_cast<uint32_t>(std::min<uint64_t>(1 + graph_.hash_work(args), UINT32_MAX));
+  return made;
+}
+
+void PickleReader::set_hash_work(Id id) {
+  constexpr int64_t kMax = INT64_MAX / 2;
+  int64_t work = 1;
+  for (Id item : graph_.items(id))
+    work = std::min(work + static_cast<int64_t>(graph_.hash_work(item)), kMax);
+  graph_.nodes[id].number = work;
+}
+
 Id PickleReader::add_text(ValueKind kind, std::string_view text) {
   Node node;
   node.kind = kind;
@@ -291,6 +310,7 @@ void PickleReader::make_tuple(size_t n) {
   if (depth >= limits_.depth) refuse_here(cat("tuples nested more than ", limits_.depth, " deep"));
   Id id = add_list(ValueKind::kTuple, std::move(items), hashable);
   graph_.nodes[id].depth = static_cast<uint16_t>(depth + 1);
+  set_hash_work(id);
   push(id);
 }
 
@@ -331,6 +351,12 @@ void PickleReader::append(bool many) {
 void PickleReader::check_key(Id key) {
   if (!graph_[key].hashable)
     refuse_here(cat(kind_name(graph_[key].kind), " cannot be a key or in a set"));
+  uint64_t work = graph_.hash_work(key);
+  if (work > hash_budget_)
+    refuse_here(cat(
+        "hashing the keys of this file, and the elements of its sets, takes more steps than its ",
+        bytes_.size(), " bytes account for: no pickler writes that"));
+  hash_budget_ -= work;
 }
 
 void PickleReader::set_items(bool many) {
@@ -398,7 +424,7 @@ void PickleReader::build() {
   set_state(target, state);
 }
 
-void PickleReader::check_attributes(Id state) const {
+void PickleReader::check_attributes(Id state) {
   if (graph_[state].kind != ValueKind::kDict)
     refuse_here(cat("attributes in ", kind_name(graph_[state].kind), ", not in a dict"));
   const std::vector<Id>& items = graph_.items(state);
@@ -408,6 +434,7 @@ void PickleReader::check_attributes(Id state) const {
 }
 
 void PickleReader::set_state(Id target, Id state) {
+  charge(graph_.items(state).size());  // each is set on this target too
   graph_.changes.push_back(
       {Change::What::kState, target, static_cast<uint32_t>(graph_.nodes.size()), state, state + 1});
 }

@@ -1,9 +1,16 @@
 // The restricted pickle machine: builds a Graph and calls nothing.
+//
+// Note [Work in proportion to a file's size]
+// A pickle can name one value many times, so that a few bytes stand for much work: tuples in tuples
+// are hashed part by part, the attributes of a dict are set on a million objects. The reader counts
+// such work and refuses a file in which it exceeds a small multiple of the bytes. Keys with equal
+// hashes are counted by the code that builds Python's dicts (python/src/saved_values.cpp).
 #pragma once
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "tessera/save/errors.h"
@@ -64,7 +71,7 @@ class PickleReader {
                const AllowedNames* allowed = nullptr, PickleLimits limits = {});
   // Names that are neither known nor allowed are put here instead of being refused: for asking what
   // a file wants, not for using what it holds.
-  void collect_unknown(AllowedNames* names) { unknown_ = names; }
+  void collect_unknown(std::set<std::string>* names) { unknown_ = names; }
   // One pickle, from byte `at` to its STOP; `at` is then behind it.
   Id read(size_t& at);
   [[noreturn]] void refuse_at(size_t byte, std::string_view why) const;
@@ -90,12 +97,16 @@ class PickleReader {
   std::string_view line();
   Id add(Node node);
   Id add_list(ValueKind kind, std::vector<Id> items, bool hashable = false);
+  Id add_object(Id callee, Id args, bool by_new);
+  // Keeps hash_work() of a tuple, a frozenset or a size that is complete.
+  void set_hash_work(Id id);
   Id add_text(ValueKind kind, std::string_view text);  // text lives as long as the graph
   Id add_copy(ValueKind kind, std::string text);
   void charge(size_t items);
   void grow(Id target, size_t from, Change::What what);
+  // Every use of a value as a key or as an element of a set passes here.
   void check_key(Id key);
-  void check_attributes(Id state) const;
+  void check_attributes(Id state);
   void set_state(Id target, Id state);
   void push(Id id);
   Id pop();
@@ -107,17 +118,18 @@ class PickleReader {
   Graph& graph_;
   std::string file_, entry_;
   const AllowedNames* allowed_;
-  AllowedNames* unknown_ = nullptr;
+  std::set<std::string>* unknown_ = nullptr;
   PickleLimits limits_;
   size_t at_ = 0, opcode_at_ = 0;
   uint64_t opcodes_ = 0;
-  size_t budget_;  // ids that lists may still hold
-  size_t copies_;  // bytes that may still be copied
+  size_t budget_;         // ids that lists may still hold
+  size_t copies_;         // bytes that may still be copied
+  uint64_t hash_budget_;  // sum of hash_work() that keys and elements of sets may still have
   bool stopped_ = false;
   std::vector<Id> stack_;
   std::vector<size_t> marks_;
-  std::vector<Id> memo_;                                  // id + 1, 0 where there is none
-  std::unordered_map<std::string, uint32_t> storage_of_;  // by key
+  std::vector<Id> memo_;                        // id + 1, 0 where there is none
+  std::map<std::string, uint32_t> storage_of_;  // by key; ordered, as hashes of text collide
 };
 
 }  // namespace tessera::files

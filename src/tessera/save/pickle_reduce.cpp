@@ -103,6 +103,7 @@ class Reducer {
     if (args_.size() == 1) {
       need(0, ValueKind::kDict, "Counter()");
       items = g_.items(args_[0]);
+      for (size_t i = 0; i < items.size(); i += 2) r_.check_key(items[i]);
     }
     return r_.add_list(ValueKind::kCounter, std::move(items));
   }
@@ -115,7 +116,9 @@ class Reducer {
       items = g_.items(args_[0]);
     }
     for (Id id : items) r_.check_key(id);
-    return r_.add_list(kind, std::move(items), kind == ValueKind::kFrozenSet);
+    Id made = r_.add_list(kind, std::move(items), kind == ValueKind::kFrozenSet);
+    if (kind == ValueKind::kFrozenSet) r_.set_hash_work(made);
+    return made;
   }
   // bytes in protocol 2: text, each character a byte, and "latin1".
   Id bytes(ValueKind kind, std::string_view who) {
@@ -164,7 +167,9 @@ class Reducer {
       need(0, ValueKind::kTuple, "torch.Size()");
     for (Id item : g_.items(args_[0]))
       if (!g_.is_int(item)) bad("torch.Size() of what are not ints");
-    return r_.add_list(ValueKind::kSize, g_.items(args_[0]), true);
+    Id made = r_.add_list(ValueKind::kSize, g_.items(args_[0]), true);
+    r_.set_hash_work(made);
+    return made;
   }
   Id device() {
     count(1, 2, "torch.device()");
@@ -179,7 +184,10 @@ class Reducer {
     return r_.add_list(ValueKind::kDevice, args_, true);
   }
 
+  // A tensor takes hundreds of bytes of memory, and its description at least twenty of the file.
   Id add_tensor(TensorInfo info) {
+    constexpr size_t kTensorCharge = 64;
+    r_.charge(kTensorCharge);
     Node node;
     node.kind = ValueKind::kTensor;
     node.link = static_cast<uint32_t>(g_.tensors.size());
@@ -314,8 +322,7 @@ void PickleReader::reduce() {
   Id args = pop(), callee = pop();
   if (graph_[args].kind != ValueKind::kTuple)
     refuse_here(cat("REDUCE with ", kind_name(graph_[args].kind), ", not with a tuple"));
-  if (graph_[callee].kind == ValueKind::kAllowed)
-    return push(add_list(ValueKind::kObject, {callee, args}, true));
+  if (graph_[callee].kind == ValueKind::kAllowed) return push(add_object(callee, args, false));
   if (graph_[callee].kind == ValueKind::kTensorType && graph_.text(callee) == "Parameter") {
     // Very old files: Parameter(data, requires_grad).
     std::vector<Id> items = graph_.items(args);
@@ -338,11 +345,7 @@ void PickleReader::new_object() {
   if (graph_[args].kind != ValueKind::kTuple)
     refuse_here(cat("NEWOBJ with ", kind_name(graph_[args].kind), ", not with a tuple"));
   const Node& node = graph_[cls];
-  if (node.kind == ValueKind::kAllowed) {
-    Id made = add_list(ValueKind::kObject, {cls, args}, true);
-    graph_.nodes[made].number = 1;
-    return push(made);
-  }
+  if (node.kind == ValueKind::kAllowed) return push(add_object(cls, args, true));
   bool ordered = node.kind == ValueKind::kFunction &&
                  static_cast<Function>(node.number) == Function::kOrderedDict;
   if (!ordered || !graph_.items(args).empty())

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "tessera/save/safetensors_names.h"
 #include "tessera/save/sink.h"
 #include "tessera/save/source.h"
 #include "tessera/save/state_dict.h"
@@ -29,7 +30,7 @@ namespace files {
 // One tensor as the header has it.
 struct SafeEntry {
   std::string name;
-  std::string dtype;  // "F32"
+  const SafeName* dtype = nullptr;  // "F32"
   Dims shape;
   uint64_t begin = 0, end = 0;  // in the file
 };

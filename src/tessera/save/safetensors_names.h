@@ -25,20 +25,11 @@ inline constexpr SafeName kSafeNames[] = {
     {"F8_E5M2", 8, false, DType::kBool},  {"F8_E8M0", 8, false, DType::kBool},
 };
 
-// 0 for a name that the format has not.
-inline uint64_t safetensors_bits(std::string_view name) {
+// Null for a name that the format does not have.
+inline const SafeName* find_safetensors_name(std::string_view name) {
   for (const SafeName& n : kSafeNames)
-    if (n.name == name) return static_cast<uint64_t>(n.bits);
-  return 0;
-}
-// False for one that Tessera has not.
-inline bool safetensors_dtype(std::string_view name, DType& out) {
-  for (const SafeName& n : kSafeNames)
-    if (n.name == name && n.ours) {
-      out = n.dtype;
-      return true;
-    }
-  return false;
+    if (n.name == name) return &n;
+  return nullptr;
 }
 // Null for complex128, which the format has not.
 inline const SafeName* safetensors_name(DType dtype) {

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <unordered_set>
+#include <numeric>
 
 #include "tessera/save/errors.h"
 #include "tessera/save/json_cursor.h"
@@ -46,7 +46,10 @@ SafeEntry read_entry(JsonCursor& json, std::string name) {
     json.expect(':');
     if (key == "dtype") {
       once(0, at, key);
-      out.dtype = json.string();
+      std::string word = json.string();
+      out.dtype = find_safetensors_name(word);
+      if (!out.dtype)
+        json.refuse_at(at, cat("'", out.name, "' has the unknown dtype '", word, "'"));
     } else if (key == "shape") {
       once(1, at, key);
       json.expect('[');
@@ -78,8 +81,7 @@ SafeEntry read_entry(JsonCursor& json, std::string name) {
 
 // Its bytes are as many as its shape asks for.
 void check_size(const SafeEntry& e, const Source& source) {
-  uint64_t bits = safetensors_bits(e.dtype);
-  if (!bits) bad_file(source, 8, cat("'", e.name, "' has the unknown dtype '", e.dtype, "'"));
+  auto bits = static_cast<uint64_t>(e.dtype->bits);
   uint64_t numel = 1, total;
   bool overflow = false, empty = false;
   for (int64_t n : e.shape) {
@@ -92,8 +94,22 @@ void check_size(const SafeEntry& e, const Source& source) {
   if (empty) total = 0;
   if (total % 8 || e.end - e.begin != total / 8)
     bad_file(source, e.begin,
-             cat("'", e.name, "' of shape ", e.shape, " and dtype ", e.dtype, " has ",
+             cat("'", e.name, "' of shape ", e.shape, " and dtype ", e.dtype->name, " has ",
                  e.end - e.begin, " bytes, not ", total / 8));
+}
+
+// By sorting: hashes of text can be made to collide.
+void refuse_equal_names(const JsonCursor& json, const std::vector<SafeEntry>& entries,
+                        const std::vector<uint64_t>& places) {
+  std::vector<size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    int c = entries[a].name.compare(entries[b].name);
+    return c != 0 ? c < 0 : a < b;
+  });
+  for (size_t i = 1; i < order.size(); ++i)
+    if (entries[order[i]].name == entries[order[i - 1]].name)
+      json.refuse_at(places[order[i]], cat("'", entries[order[i]].name, "' stands twice"));
 }
 
 }  // namespace
@@ -116,22 +132,27 @@ SafeHeader read_safetensors_header(const Source& source) {
 
   SafeHeader out;
   JsonCursor json(text, source.name(), 8);
-  std::unordered_set<std::string> names;
+  std::vector<uint64_t> places;  // of the names in the header
+  bool has_metadata = false;
   json.expect('{');
   if (!json.take('}')) {
     do {
       uint64_t at = json.at();
       std::string name = json.string();
       json.expect(':');
-      if (!names.insert(name).second) json.refuse_at(at, cat("'", name, "' stands twice"));
-      if (name == "__metadata__")
+      if (name == "__metadata__") {
+        if (has_metadata) json.refuse_at(at, cat("'", name, "' stands twice"));
+        has_metadata = true;
         read_metadata(json, out.metadata);
-      else
-        out.entries.push_back(read_entry(json, std::move(name)));
+        continue;
+      }
+      out.entries.push_back(read_entry(json, std::move(name)));
+      places.push_back(at);
     } while (json.take(','));
     json.expect('}');
   }
   json.expect_end();
+  refuse_equal_names(json, out.entries, places);
 
   uint64_t data = 8 + length, room = source.size() - data;
   for (SafeEntry& e : out.entries) {
@@ -143,9 +164,11 @@ SafeHeader read_safetensors_header(const Source& source) {
     e.end += data;
     check_size(e, source);
   }
-  std::sort(out.entries.begin(), out.entries.end(), [](const SafeEntry& a, const SafeEntry& b) {
+  auto before = [](const SafeEntry& a, const SafeEntry& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
-  });
+  };
+  if (!std::is_sorted(out.entries.begin(), out.entries.end(), before))
+    std::stable_sort(out.entries.begin(), out.entries.end(), before);
   uint64_t at = data;
   for (const SafeEntry& e : out.entries) {
     if (e.begin != at)
@@ -161,9 +184,9 @@ SafeHeader read_safetensors_header(const Source& source) {
 }
 
 TensorBase read_safetensor(const std::shared_ptr<Source>& source, const SafeEntry& e, bool mmap) {
-  DType dtype;
-  TS_CHECK_IMPLEMENTED(safetensors_dtype(e.dtype, dtype), source->name(), ": '", e.name,
-                       "' is of dtype ", e.dtype, ", which Tessera does not have yet");
+  TS_CHECK_IMPLEMENTED(e.dtype->ours, source->name(), ": '", e.name, "' is of dtype ",
+                       e.dtype->name, ", which Tessera does not have yet");
+  const DType dtype = e.dtype->dtype;
   auto n = static_cast<size_t>(e.end - e.begin);
   if (mmap && n && e.begin % itemsize(dtype) == 0) {
     auto owner = std::make_unique<std::shared_ptr<Source>>(source);

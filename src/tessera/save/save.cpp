@@ -1,7 +1,7 @@
 #include "tessera/save/save.h"
 
-#include <unordered_map>
-#include <unordered_set>
+#include <map>
+#include <set>
 
 #include "tessera/save/loaded.h"
 #include "tessera/save/pickle_writer.h"
@@ -208,7 +208,7 @@ SavedValue SavedValue::operator[](int index) const {
 std::vector<std::string> SavedValue::keys() const {
   if (!is_dict()) not_a("a dict");
   std::vector<std::string> out;
-  std::unordered_set<std::string_view> seen;
+  std::set<std::string_view> seen;
   const files::Graph& g = file_->graph;
   const std::vector<Id>& items = g.items(id_);
   for (size_t i = 0; i + 1 < items.size(); i += 2) {
@@ -221,7 +221,7 @@ std::vector<std::string> SavedValue::keys() const {
 StateDict SavedValue::state_dict() const {
   const files::Graph& g = file_->graph;
   StateDict out;
-  std::unordered_map<std::string_view, size_t> seen;
+  std::map<std::string_view, size_t> seen;
   if (!is_dict()) not_a("a dict of tensors");
   const std::vector<Id>& items = g.items(id_);
   for (size_t i = 0; i + 1 < items.size(); i += 2) {

@@ -31,6 +31,18 @@ std::string directory_of(const std::string& path) {
 }
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+// Returns the beginning of the names of temporary files for `name`.
+std::string temporary_prefix(const std::string& name) {
+  constexpr size_t kMaxName = 100;
+  if (name.size() <= kMaxName) return cat(".", name, ".");
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (unsigned char c : name) hash = (hash ^ c) * 0x100000001b3;
+  constexpr char digits[] = "0123456789abcdef";
+  std::string out = ".";
+  for (int shift = 60; shift >= 0; shift -= 4) out += digits[hash >> shift & 15];
+  return out + ".";
+}
+
 // Links at the end are followed, so that the file they lead to is replaced and not they.
 std::string follow_links(const std::string& path) {
   struct stat info;
@@ -99,7 +111,7 @@ AtomicFile::AtomicFile(const std::string& path, uint64_t expected)
 }
 
 void AtomicFile::open_beside() {
-  std::string directory = directory_of(target_), prefix = cat(".", name_of(target_), ".");
+  std::string directory = directory_of(target_), prefix = temporary_prefix(name_of(target_));
   if (name_of(target_).empty()) {
     errno = EISDIR;
     raise_system(path_, "cannot save to");

@@ -1,10 +1,10 @@
 // Zip archives as PyTorch's files are: entries stored as they are, their bytes at multiples of 64.
 #pragma once
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "tessera/save/sink.h"
@@ -36,6 +36,8 @@ class ZipReader {
   const std::string& folder() const { return folder_; }
   // The checksum is compared where the writer kept one.
   void read(const ZipEntry& entry, void* to) const;
+  // Reads the entry and keeps nothing; false where the writer kept no checksum.
+  bool verify(const ZipEntry& entry) const;
   std::vector<uint8_t> read(const ZipEntry& entry) const;
 
  private:
@@ -47,12 +49,13 @@ class ZipReader {
   void check_local(ZipEntry& entry, uint16_t flags) const;
   void check_name(const std::string& name, uint64_t at);
   void check_layout(uint64_t end) const;
+  void check_sum(const ZipEntry& entry, uint32_t crc) const;
   [[noreturn]] void refuse_at(uint64_t byte, std::string_view why) const;
 
   std::shared_ptr<Source> source_;
   std::string folder_;
   std::vector<ZipEntry> entries_;
-  std::unordered_map<std::string, size_t> by_name_;
+  std::map<std::string, size_t, std::less<>> by_name_;  // ordered: hashes of text collide
 };
 
 // Writes entries one after another; sizes and places beyond 32 bits where they are needed.

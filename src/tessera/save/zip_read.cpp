@@ -237,9 +237,25 @@ void ZipReader::read(const ZipEntry& e, void* to) const {
     source_->read(e.offset + done, at + done, n);
     crc = crc32(at + done, n, crc);
   }
+  check_sum(e, crc);
+}
+
+void ZipReader::check_sum(const ZipEntry& e, uint32_t crc) const {
   if (e.crc && crc != e.crc)
     refuse_at(e.offset, cat("the checksum of '", e.name, "' does not fit its ", e.size,
                             " bytes: the file is damaged. Copy it again from where it came"));
+}
+
+bool ZipReader::verify(const ZipEntry& e) const {
+  std::vector<uint8_t> buffer(kStep);
+  uint32_t crc = 0;
+  for (uint64_t done = 0; done < e.size; done += kStep) {
+    size_t n = static_cast<size_t>(std::min<uint64_t>(kStep, e.size - done));
+    source_->read(e.offset + done, buffer.data(), n);
+    crc = crc32(buffer.data(), n, crc);
+  }
+  check_sum(e, crc);
+  return e.crc == crc;
 }
 
 std::vector<uint8_t> ZipReader::read(const ZipEntry& e) const {
