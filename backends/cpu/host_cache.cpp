@@ -82,16 +82,14 @@ void share(Header* h) {
   s.lists[h->cls] = h;
 }
 
-// A thread's own lists. After the thread has ended its lists are closed, and blocks freed by later
-// destructors go to the shared ones.
+// A thread's own lists, open between the thread's first free and its end. Blocks freed by later
+// destructors go to the shared lists. Without a constructor or a destructor of their own, so that
+// an access is one look-up of their address.
 struct ThreadLists {
   Header* lists[kThreadClasses] = {};
   uint32_t counts[kThreadClasses] = {};
-  bool closed = false;
-  ~ThreadLists() {
-    closed = true;
-    flush();
-  }
+  enum : uint8_t { kNew, kOpen, kClosed } state = kNew;
+  bool open();
   void flush() {
     for (int c = 0; c < kThreadClasses; ++c) {
       while (Header* h = lists[c]) {
@@ -102,7 +100,23 @@ struct ThreadLists {
     }
   }
 };
-thread_local ThreadLists tl_lists;
+constinit thread_local ThreadLists tl_lists;
+
+struct CloseAtThreadEnd {
+  ~CloseAtThreadEnd() {
+    tl_lists.state = ThreadLists::kClosed;
+    tl_lists.flush();
+  }
+};
+
+// False once the thread has ended.
+[[gnu::noinline]] bool ThreadLists::open() {
+  if (state == kNew) {
+    static thread_local CloseAtThreadEnd at_end;
+    state = kOpen;
+  }
+  return state == kOpen;
+}
 
 Header* take_shared(int cls) {
   Shared& s = shared();
@@ -189,8 +203,8 @@ void* cache_allocate(size_t bytes) noexcept {
   if (bytes > size_t{1} << 60) return nullptr;
   int cls = class_of(bytes);
   Header* h = nullptr;
-  if (cls < kThreadClasses && !tl_lists.closed) {
-    ThreadLists& t = tl_lists;
+  if (cls < kThreadClasses) {
+    ThreadLists& t = tl_lists;  // empty unless they are open
     h = t.lists[cls];
     if (h) {
       t.lists[cls] = h->next;
@@ -226,7 +240,7 @@ void cache_free(void* p) noexcept {
   int cls = static_cast<int>(h->cls);
   if (cls < kThreadClasses) {
     ThreadLists& t = tl_lists;
-    if (!t.closed && t.counts[cls] < kThreadKeeps) {
+    if ((t.state == ThreadLists::kOpen || t.open()) && t.counts[cls] < kThreadKeeps) {
       h->next = t.lists[cls];
       t.lists[cls] = h;
       ++t.counts[cls];

@@ -13,7 +13,8 @@ struct State {
   DType dtype[2] = {DType::kBFloat16, DType::kFloat16};
   bool any = false;
 };
-thread_local State t_state;
+// Read by every operator: see t_grad_enabled.
+constinit thread_local State t_state __attribute__((tls_model("initial-exec")));
 
 bool has_autocast(DeviceType t) { return t == DeviceType::kCPU || t == DeviceType::kCUDA; }
 int slot(DeviceType t) { return t == DeviceType::kCPU ? 0 : 1; }

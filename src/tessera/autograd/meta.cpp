@@ -7,7 +7,9 @@
 namespace tessera::autograd {
 
 namespace {
-thread_local bool t_grad_enabled = true;
+// Read by every operator. Initial-exec makes that a plain load, for a few bytes of the room that
+// each thread keeps for libraries loaded later.
+thread_local bool t_grad_enabled __attribute__((tls_model("initial-exec"))) = true;
 
 // Longer chains of views are replayed by one _as_strided.
 constexpr int64_t kMaxReplayCost = 16;

@@ -247,6 +247,10 @@ const Backend* accelerator(const char** why = nullptr);
 const Backend* cpu_backend();
 
 // Raises the error a failed status stands for; `what` names the call.
-void check(Status status, const char* what);
+[[noreturn]] void raise_status(Status status, const char* what);
+inline void check(Status status, const char* what) {
+  if (!status.ok()) [[unlikely]]
+    raise_status(status, what);
+}
 
 }  // namespace tessera

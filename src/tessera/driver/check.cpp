@@ -7,9 +7,7 @@
 
 namespace tessera {
 
-void check(Status status, const char* what) {
-  if (status.ok()) [[likely]]
-    return;
+void raise_status(Status status, const char* what) {
   const char* text = status.message && *status.message ? status.message : "no message";
   // A backend whose own bookkeeping found no memory hands the exception's text on.
   if (std::string_view(text) == std::bad_alloc().what()) throw std::bad_alloc();

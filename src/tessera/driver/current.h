@@ -1,7 +1,7 @@
 // The current device and the current stream of each device, per thread.
 #pragma once
 #include "tessera/base/device.h"
-#include "tessera/driver/backend.h"
+#include "tessera/driver/cpu.h"
 
 namespace tessera {
 
@@ -17,7 +17,7 @@ int device_count();
 Device resolve_device(Device d);
 
 // The backend and the place a launch for tensors on `d` goes to.
-inline const Backend& backend_of(Device d) { return d.is_cpu() ? *cpu_backend() : *accelerator(); }
+inline const Backend& backend_of(Device d) { return d.is_cpu() ? cpu() : *accelerator(); }
 inline Exec exec_for(Device d) {
   return d.is_cpu() ? Exec{0, nullptr} : Exec{d.index, current_stream(d.index)};
 }

@@ -77,7 +77,7 @@ const AtFork g_at_fork(
       g_making_streams.unlock();
     });
 
-Mode mode_from_environment() {
+[[gnu::noinline]] Mode mode_from_environment() {
   const char* v = std::getenv("TESSERA_FUSE");
   if (!v || !*v) return Mode::kOn;
   if (!std::strcmp(v, "0")) return Mode::kOff;

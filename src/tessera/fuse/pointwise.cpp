@@ -4,13 +4,20 @@
 
 namespace tessera::fuse {
 
+namespace {
+// Apart from compute_class(), which would otherwise keep a string's place on its stack.
+[[noreturn, gnu::noinline]] void raise_no_class(const Op& op, DType common) {
+  raise(ErrorKind::kNotImplemented, cat("\"", op.name, "\" is not implemented for ", common));
+}
+}  // namespace
+
 RegClass compute_class(const Op& op, const PointwiseBody& body, DType common) {
   RegClass cls = reg_class(common);
   if (body.tiles[0][static_cast<int>(cls)]) return cls;
   // Integers hold bools: the sum of two is their "or" once rounded to bool again.
   if (cls == RegClass::kB8 && body.tiles[0][static_cast<int>(RegClass::kI64)])
     return RegClass::kI64;
-  raise(ErrorKind::kNotImplemented, cat("\"", op.name, "\" is not implemented for ", common));
+  raise_no_class(op, common);
 }
 
 uint16_t ProgramBuilder::convert(Source s, DType from, DType to) {

@@ -142,7 +142,7 @@ std::string DeviceAllocator::oom_text(size_t bytes, int64_t largest, int64_t spl
   if (charged > 0) text += row("promised to deferred results", charged);
   if (others > total / 50) text += row("other processes and the driver", others);
   text += holders;
-  text += "\n" + advice(asked, total, limit, blocks, others, split, page_bytes_ != 0);
+  text += cat("\n", advice(asked, total, limit, blocks, others, split, page_bytes_ != 0));
   return text;
 }
 

@@ -74,15 +74,25 @@ Dims contiguous_strides(const Dims& sizes) {
   return strides;
 }
 
+namespace {
+[[noreturn, gnu::noinline]] void raise_bad_sizes(const Dims& sizes) {
+  for (int64_t n : sizes)
+    TS_CHECK(n >= 0, "Trying to create tensor with negative dimension ", n, ": ", sizes);
+  raise(ErrorKind::kRuntime, cat("Storage size calculation overflowed with sizes=", sizes));
+}
+}  // namespace
+
 int64_t checked_numel(const Dims& sizes, DType dtype) {
   int64_t numel = 1;
   int64_t span = 1;  // strides are built from sizes with zeros counted as ones
   for (int64_t n : sizes) {
-    TS_CHECK(n >= 0, "Trying to create tensor with negative dimension ", n, ": ", sizes);
+    if (n < 0) [[unlikely]]
+      raise_bad_sizes(sizes);
     bool overflow = __builtin_mul_overflow(span, std::max<int64_t>(n, 1), &span);
     int64_t bytes;
     overflow |= __builtin_mul_overflow(span, static_cast<int64_t>(itemsize(dtype)), &bytes);
-    TS_CHECK(!overflow, "Storage size calculation overflowed with sizes=", sizes);
+    if (overflow) [[unlikely]]
+      raise_bad_sizes(sizes);
     numel *= n;
   }
   return numel;
