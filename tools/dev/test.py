@@ -2,8 +2,8 @@
 """Builds, then runs every check and test; the last line is `N passed, M failed`.
 
 Run it through `./dev test`. Words name the sections to run (a section runs if its name starts with
-one): format, lint, c++, allocator, python, conformance, examples, random, emulated; with --full
-also kills, asan, tsan, random-long, and all of the Python tests in emulated.
+one): format, lint, binaries, c++, allocator, python, conformance, examples, random, emulated; with
+--full also kills, asan, tsan, random-long, and all of the Python tests in emulated.
 `-k WORD` narrows the C++ and the Python tests to those whose names contain the word.
 """
 
@@ -194,6 +194,11 @@ def lint() -> Counts:
     for name in CHECKS:
         results.append(one([sys.executable, ROOT / "tools/check" / f"{name}.py"]))
     return add(results)
+
+
+def binaries() -> Counts:
+    """Search paths and hardening of every library and program of the build."""
+    return one([sys.executable, ROOT / "tools/check/elf.py", need(RELEASE, "build/release")])
 
 
 def cpp_tests(folder: Path, word: str, env: dict[str, str], wrap: Iterable[str] = ()) -> Counts:
@@ -421,6 +426,7 @@ def main() -> None:
         runner.trouble.append("build")
         runner.finish()
 
+    runner.section("binaries", binaries)
     runner.section("c++", lambda: cpp_tests(RELEASE, word, {}))
     if not word:
         runner.section("allocator", lambda: allocator(10_000_000))

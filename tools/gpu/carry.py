@@ -63,7 +63,7 @@ def binder_commands(build):
     # Between two empty commands, and written for a shell.
     link = steps.splitlines()[-1].removeprefix(": && ").removesuffix(" && :").replace("\\$", "$")
     linked = [
-        NANOBIND_OBJECTS if word.endswith("libnanobind-static.a") else elsewhere(word)
+        NANOBIND_OBJECTS if Path(word).name.startswith("libnanobind") else elsewhere(word)
         for word in words_of(link)
     ]
     return {"compile": compiled, "link": linked}
@@ -112,7 +112,7 @@ def compile_binder():
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = list(pool.map(run, commands["compile"]))
-    nanobind = [name for name in objects if "nanobind-static.dir" in name]
+    nanobind = [name for name in objects if "/nanobind-static" in name]
     at = commands["link"].index(NANOBIND_OBJECTS)
     run(commands["link"][:at] + nanobind + commands["link"][at + 1 :])
 
@@ -129,6 +129,7 @@ def open_here():
         for entry in folder.glob("*"):
             if entry.name != "__pycache__":
                 (package / entry.name).symlink_to(entry)
+    (package / "lib").symlink_to(CARRIED / "lib")  # where the binder looks for the core
     print(f"PYTHONPATH={CARRIED / 'python'}")
 
 
