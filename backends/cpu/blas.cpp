@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "library_call.h"
+#include "tessera/base/library_path.h"
 #include "thread_pool.h"
 
 namespace tessera::cpu {
@@ -23,7 +24,7 @@ bool open_blas(Blas& out) {
   if (asked && !std::strcmp(asked, "none")) return false;
   void* lib = nullptr;
   for (const char* name : {asked, "libopenblas.so.0", "libopenblas.so"})
-    if (name && !lib) lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (name && is_library_path(name) && !lib) lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!lib) return false;
   library_was_opened();
   out.sgemm = reinterpret_cast<decltype(out.sgemm)>(dlsym(lib, "cblas_sgemm"));

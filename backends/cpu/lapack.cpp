@@ -9,6 +9,7 @@
 
 #include "blas.h"
 #include "library_call.h"
+#include "tessera/base/library_path.h"
 
 namespace tessera::cpu {
 
@@ -18,10 +19,10 @@ void* open_library() {
   const char* asked = std::getenv("TESSERA_LAPACK");
   if (asked && !std::strcmp(asked, "none")) return nullptr;
   void* lib = nullptr;
-  if (asked) lib = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
+  if (asked && is_library_path(asked)) lib = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
   // OpenBLAS carries LAPACK, unless it was built without.
   const char* same = blas_name();
-  if (!lib && *same) lib = dlopen(same, RTLD_NOW | RTLD_LOCAL);
+  if (!lib && is_library_path(same)) lib = dlopen(same, RTLD_NOW | RTLD_LOCAL);
   if (lib && dlsym(lib, "dgesdd_")) return lib;
   for (const char* name : {"liblapack.so.3", "libopenblas.so.0", "liblapack.so"}) {
     lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);

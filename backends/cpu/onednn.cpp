@@ -11,6 +11,7 @@
 #include "../onednn/table.h"
 #include "conv.h"
 #include "library_call.h"
+#include "tessera/base/library_path.h"
 #include "thread_pool.h"
 
 namespace tessera::cpu {
@@ -22,7 +23,9 @@ const onednn::Table* open_table() {
   if (asked && !std::strcmp(asked, "0")) return nullptr;
   // It lies beside this library.
   Dl_info info{};
-  if (!dladdr(reinterpret_cast<const void*>(&open_table), &info) || !info.dli_fname) return nullptr;
+  if (!dladdr(reinterpret_cast<const void*>(&open_table), &info) || !info.dli_fname ||
+      !is_absolute_path(info.dli_fname))
+    return nullptr;
   std::string path = info.dli_fname;
   path = path.substr(0, path.rfind('/') + 1) + "libtessera_onednn.so";
   void* lib = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

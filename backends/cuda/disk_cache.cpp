@@ -42,9 +42,10 @@ class Descriptor {
 
 std::string folder_path() {
   if (const char* dir = std::getenv("TESSERA_CACHE_DIR"); dir && *dir) return dir;
-  if (const char* dir = std::getenv("XDG_CACHE_HOME"); dir && *dir)
+  // A relative folder would be another one in each directory; XDG's rule is to ignore it.
+  if (const char* dir = std::getenv("XDG_CACHE_HOME"); dir && *dir == '/')
     return std::string(dir) + "/tessera";
-  if (const char* home = std::getenv("HOME"); home && *home)
+  if (const char* home = std::getenv("HOME"); home && *home == '/')
     return std::string(home) + "/.cache/tessera";
   return "";
 }

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "tessera/base/library_path.h"
+
 namespace tessera::cuda {
 namespace {
 
@@ -19,12 +21,14 @@ void* open_one(const char* name) {
   return library;
 }
 
+// Adds the absolute folders of a list that is separated by colons.
 void add_list(const char* list, std::vector<std::string>* out) {
   std::string all = list ? list : "";
   for (size_t begin = 0; begin <= all.size();) {
     size_t end = all.find(':', begin);
     if (end == std::string::npos) end = all.size();
-    if (end > begin) out->push_back(all.substr(begin, end - begin));
+    std::string folder = all.substr(begin, end - begin);
+    if (is_absolute_path(folder)) out->push_back(std::move(folder));
     begin = end + 1;
   }
 }
@@ -33,7 +37,7 @@ std::vector<std::string> library_folders() {
   std::vector<std::string> out;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
     const char* root = std::getenv(variable);
-    if (!root || !*root) continue;
+    if (!root || !is_absolute_path(root)) continue;
     out.push_back(std::string(root) + "/lib64");
     out.push_back(std::string(root) + "/lib");
   }

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tessera/base/library_path.h"
+
 namespace tessera::cuda {
 namespace {
 
@@ -41,15 +43,16 @@ bool read_at(int fd, void* to, size_t n, uint64_t offset) {
   return true;
 }
 
-// A word of the environment, else beside the library that holds this function.
+// The path that the environment names, or that of the file in this library's own folder.
 std::string choose_path() {
   if (const char* named = std::getenv("TESSERA_KERNEL_PACK"); named && *named)
     return std::strcmp(named, "0") == 0 ? "" : named;
   Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(&choose_path), &info) == 0 || !info.dli_fname) return "";
-  std::string path = info.dli_fname;
-  const size_t slash = path.rfind('/');
-  return (slash == std::string::npos ? "" : path.substr(0, slash + 1)) + "tessera_cuda.pack";
+  if (dladdr(reinterpret_cast<void*>(&choose_path), &info) == 0 || !info.dli_fname ||
+      !is_absolute_path(info.dli_fname))
+    return "";
+  const std::string path = info.dli_fname;
+  return path.substr(0, path.rfind('/') + 1) + "tessera_cuda.pack";
 }
 
 }  // namespace

@@ -51,10 +51,24 @@ _SYSTEM = (
 )
 
 
+def _current_folder():
+    try:
+        return os.path.realpath(os.getcwd())
+    except OSError:
+        return None  # it was removed
+
+
 def folders():
-    """`lib` folders of NVIDIA's wheels, in the order of sys.path."""
+    """`lib` folders of NVIDIA's wheels, in the order of sys.path.
+
+    The current directory is left out: sys.path begins with it under `python -c`, `python -m` and
+    the prompt, and libraries in it would be loaded.
+    """
     found = []
+    here = _current_folder()
     for entry in sys.path:
+        if not os.path.isabs(entry) or os.path.realpath(entry) == here:
+            continue
         root = os.path.join(entry, "nvidia")
         try:
             names = sorted(os.listdir(root), key=lambda name: (name != "cu13", name))
@@ -67,9 +81,14 @@ def folders():
     return found
 
 
+def _listed(variable):
+    """The absolute folders of an environment variable; the backend ignores others."""
+    return [f for f in os.environ.get(variable, "").split(os.pathsep) if os.path.isabs(f)]
+
+
 def find():
     """Adds them to TESSERA_CUDA_LIBS, after what the user put there."""
-    known = [f for f in os.environ.get("TESSERA_CUDA_LIBS", "").split(os.pathsep) if f]
+    known = _listed("TESSERA_CUDA_LIBS")
     fresh = [folder for folder in folders() if folder not in known]
     if fresh:
         os.environ["TESSERA_CUDA_LIBS"] = os.pathsep.join(known + fresh)
@@ -77,14 +96,13 @@ def find():
 
 def search_path():
     """The folders that the CUDA backend looks in, in its order: the system's loader comes first."""
-    listed = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
-    path = [*listed, *_SYSTEM]
-    for root in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")):
-        if root:
+    path = [*_listed("LD_LIBRARY_PATH"), *_SYSTEM]
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        for root in _listed(name):
             path += [os.path.join(root, "lib64"), os.path.join(root, "lib")]
     path.append("/usr/local/cuda/lib64")
-    path += os.environ.get("TESSERA_CUDA_LIBS", "").split(os.pathsep)
-    return list(dict.fromkeys(folder for folder in path if folder))
+    path += _listed("TESSERA_CUDA_LIBS")
+    return list(dict.fromkeys(path))
 
 
 def locate(names):

@@ -9,7 +9,7 @@ def _cache_folder():
     """The folder of compiled kernels, as the CUDA backend chooses it."""
     if os.environ.get("TESSERA_CACHE_DIR"):
         return os.environ["TESSERA_CACHE_DIR"]
-    if os.environ.get("XDG_CACHE_HOME"):
+    if os.path.isabs(os.environ.get("XDG_CACHE_HOME", "")):
         return os.path.join(os.environ["XDG_CACHE_HOME"], "tessera")
     return os.path.join(os.path.expanduser("~"), ".cache", "tessera")
 

@@ -162,7 +162,10 @@ def _command(options):
     if options.no_python:
         return [options.program, *options.arguments]
     flags = ["--report"] * options.report + ["-m"] * options.module
-    return [sys.executable, "-m", "tessera", "run", *flags, options.program, *options.arguments]
+    from tessera import __file__ as package
+
+    launch = Path(package).absolute().parent / "_launch"
+    return [sys.executable, launch, "run", *flags, options.program, *options.arguments]
 
 
 def _start(options, nodes, count, notes, processes):

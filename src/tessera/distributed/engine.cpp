@@ -6,6 +6,8 @@
 
 #include "tessera/base/fork.h"
 
+#include "tessera/driver/about.h"
+
 namespace tessera::distributed {
 
 namespace {
@@ -20,11 +22,8 @@ struct Found {
 };
 
 Found open(const std::string& name) {
-  Dl_info info{};
-  if (!dladdr(reinterpret_cast<void*>(&find_engine), &info) || !info.dli_fname)
-    return {nullptr, "the core's own place is not known"};
-  std::string path = info.dli_fname;
-  path = path.substr(0, path.rfind('/') + 1) + "libtessera_" + name + ".so";
+  const std::string path = library_beside_core("libtessera_" + name + ".so");
+  if (path.empty()) return {nullptr, "the folder of the core is not known"};
   // MPI's own plug-ins look for its symbols in the whole process.
   void* library = dlopen(path.c_str(), RTLD_NOW | (name == "mpi" ? RTLD_GLOBAL : RTLD_LOCAL));
   if (!library) {

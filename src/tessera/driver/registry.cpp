@@ -9,6 +9,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/fork.h"
+#include "tessera/base/library_path.h"
 #include "tessera/driver/about.h"
 #include "tessera/driver/backend.h"
 #include "tessera/driver/cpu.h"
@@ -81,12 +82,21 @@ std::string file_of(const void* symbol) {
   return symbol && dladdr(symbol, &info) && info.dli_fname ? info.dli_fname : "";
 }
 
-std::string core_folder() {
-  Dl_info info{};
-  if (!dladdr(reinterpret_cast<void*>(&register_backend), &info) || !info.dli_fname) return ".";
-  const char* slash = std::strrchr(info.dli_fname, '/');
-  return slash ? std::string(info.dli_fname, slash) : ".";
+// Absolute; empty where it is not known. The loader's name may be relative to the directory that
+// was current when the core was loaded, so that the path is completed then.
+const std::string& core_folder() {
+  static const std::string* folder = [] {
+    std::string file = file_of(reinterpret_cast<void*>(&register_backend));
+    if (!is_absolute_path(file)) {
+      char* real = file.empty() ? nullptr : realpath(file.c_str(), nullptr);
+      file = real ? real : "";
+      std::free(real);
+    }
+    return new std::string(file.substr(0, file.empty() ? 0 : file.rfind('/')));
+  }();
+  return *folder;
 }
+[[maybe_unused]] const std::string& g_found_at_load = core_folder();
 
 const Backend* load(const std::string& path, std::string& why) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -114,12 +124,18 @@ const Backend* load(const std::string& path, std::string& why) {
 
 // From the folder the user names, else from beside the core.
 const Backend* load_by_name(const char* name, std::string& why) {
-  const std::string file = cat("/libtessera_", name, ".so");
+  const std::string file = cat("libtessera_", name, ".so");
   if (const char* folder = std::getenv("TESSERA_BACKEND_DIR"); folder && *folder) {
-    if (const Backend* backend = load(folder + file, why)) return backend;
+    if (!is_absolute_path(folder))
+      why += cat("TESSERA_BACKEND_DIR must be an absolute path, not '", folder, "'");
+    else if (const Backend* backend = load(cat(folder, "/", file), why))
+      return backend;
     why += "; ";
   }
-  return load(core_folder() + file, why);
+  const std::string path = library_beside_core(file);
+  if (!path.empty()) return load(path, why);
+  why += cat("the folder of the core, where ", file, " is, is not known");
+  return nullptr;
 }
 
 const Entry& find_entry(const char* name) {
@@ -188,6 +204,10 @@ std::vector<GpuState> list_gpus(const char* backend, GpuDriver* driver) {
   std::vector<GpuState> gpus(64);
   gpus.resize(static_cast<size_t>(entry.gpus(gpus.data(), 64, driver)));
   return gpus;
+}
+
+std::string library_beside_core(std::string_view file) {
+  return core_folder().empty() ? "" : cat(core_folder(), "/", file);
 }
 
 std::string backend_file(const char* name) { return file_of(find_entry(name).backend); }
