@@ -53,8 +53,8 @@ class Storage final : public RefCounted {
   //   writer        the pending operator that wrote it last, null if none is pending
   //   charged       bytes charged to the allocator for memory it will need
   std::atomic<fuse::Stream*> pending{nullptr};
-  // Copies from a device into this pinned memory that may still be under way: whoever looks at the
-  // bytes waits for them first (await_arrival).
+  // Number of copies from a device into this pinned memory in flight; readers wait for them
+  // (await_arrival). The highest bit is kMarked: see Note [Poisoned tensors] in outcome.h.
   std::atomic<uint32_t> arriving{0};
   uint32_t pending_refs = 0;
   uint32_t pending_writes = 0;
