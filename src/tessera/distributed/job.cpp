@@ -178,7 +178,14 @@ std::shared_ptr<GroupBackend> Job::make_backend(const std::string& asked, bool o
   place->set(cat("here/", group.rank()), "1");
   for (int r = 0; r < group.size(); ++r)
     await(*place, cat("here/", r), group.ranks()[static_cast<size_t>(r)], timeout);
-  return std::make_shared<HostBackend>(asked, group, table->make(o));
+  try {
+    return std::make_shared<HostBackend>(asked, group, table->make(o));
+  } catch (const DistError&) {
+    throw;
+  } catch (const std::runtime_error& e) {
+    fail(DistErrorKind::kBackend, "[rank ", rank_, "] the group '", group.name(),
+         "' cannot be made by ", asked, ": ", e.what());
+  }
 }
 
 std::shared_ptr<ProcessGroup> Job::new_group(std::vector<int> ranks, const std::string& backends,
