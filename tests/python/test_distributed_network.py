@@ -223,22 +223,49 @@ def listening(pids):
     return {int(r[1].split(":")[1], 16) for r in rows if r[3] == "0A" and r[9] in inodes}
 
 
-def disturb(pids, said, stop):
-    """Connects once to each port of the processes, closes or sends random bytes first."""
+def disturb(pids, stop):
+    """Connects to each port of the processes, and closes; then with random bytes."""
     seen = set()
     while not stop.is_set():
         for port in listening(pids) - seen:
             seen.add(port)
-            for data in (b"", os.urandom(1024)) if said is None else (said,):
+            for data in (b"", os.urandom(1024)):
                 try:
                     with socket.create_connection(("127.0.0.1", port), 1) as s:
                         s.sendall(data)
                 except OSError:
                     pass
-    return seen
 
 
-def test_strangers_at_the_ports(tmp_path):
+# The first connections after those to the store and its monitor take a while, so that a stranger is
+# faster than the peer.
+SLOW = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int connect(int fd, const struct sockaddr* to, socklen_t n) {
+  static int count;
+  int (*real)(int, const struct sockaddr*, socklen_t) = dlsym(RTLD_NEXT, "connect");
+  int at = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+  if (at == 3 || at == 4) usleep(500000);
+  return real(fd, to, n);
+}
+"""
+
+
+@pytest.fixture
+def slow_connections(tmp_path):
+    compiler = shutil.which("cc")
+    if not compiler:
+        pytest.skip("needs a C compiler")
+    source, library = tmp_path / "slow.c", tmp_path / "slow.so"
+    source.write_text(SLOW)
+    subprocess.run([compiler, "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
+    return str(library)
+
+
+def test_strangers_at_the_ports(tmp_path, slow_connections):
     need("gloo")
     program = script(
         tmp_path,
@@ -250,10 +277,10 @@ dist.all_reduce(x)
 os.write(1, f"sum {x[0].item()}\\n".encode())
 """,
     )
-    for _ in range(20 if FULL else 3):
-        ranks = start_ranks(program, 3, 0)
+    for _ in range(20 if FULL else 1):
+        ranks = start_ranks(program, 3, 0, LD_PRELOAD=slow_connections)
         stop = threading.Event()
-        stranger = threading.Thread(target=disturb, args=([r.pid for r in ranks], None, stop))
+        stranger = threading.Thread(target=disturb, args=([r.pid for r in ranks], stop))
         stranger.start()
         try:
             outs = ends(ranks, 60)
