@@ -18,6 +18,7 @@ import tessera
 
 BUILD = Path(tessera._C.__file__).parents[2]
 PROGRAM = BUILD / "bin" / "exit_program"
+SMALL = ["small"] if "TESSERA_EMULATOR" in os.environ else []
 REPEATS = int(os.environ.get("EXIT_REPEATS", "2"))
 
 START = """
@@ -25,8 +26,9 @@ import atexit, os, signal, sys, threading, time
 import tessera as torch
 device = "{device}"
 conv = torch.nn.Conv2d(3, 16, 3, padding=1).to(device)
-images = torch.randn(16, 3, 32, 32, device=device)
-square = torch.randn(192, 192, device=device)
+small = "TESSERA_EMULATOR" in os.environ  # its kernels run a thousand times slower
+images = torch.randn(*((1, 3, 8, 8) if small else (16, 3, 32, 32)), device=device)
+square = torch.randn(*((24, 24) if small else (192, 192)), device=device)
 ones = torch.ones(1000, device=device)
 works = dict(
     conv=lambda: conv(images),
@@ -38,7 +40,7 @@ works = dict(
     random=lambda: torch.randn(100000, device=device),
 )
 def queue(times=20, name="{work}"):
-    for i in range(times):
+    for i in range(3 if small else times):
         for one in works if name == "all" else [name]:
             result = works[one]()
     return result
@@ -153,7 +155,7 @@ def test_threads_that_compute_on_the_cpu(ending):
 def test_cpp_programs(accelerator, ending):
     if not PROGRAM.exists():
         pytest.skip(f"{PROGRAM} is not built")
-    check([PROGRAM, "all", ending], CPP_ENDINGS[ending])
+    check([PROGRAM, "all", ending, *SMALL], CPP_ENDINGS[ending])
 
 
 @pytest.mark.parametrize("ending", ["return", "thread_exit", "threads"])
@@ -165,7 +167,7 @@ def test_cpp_programs_of_one_library(gpus, ending):
     if not gpus:
         env["CUDA_VISIBLE_DEVICES"] = ""  # on the CPU
     for work in ("conv", "product"):
-        check([PROGRAM, work, ending], CPP_ENDINGS[ending], env=env)
+        check([PROGRAM, work, ending, *SMALL], CPP_ENDINGS[ending], env=env)
 
 
 def test_a_queue_that_does_not_drain_is_abandoned():
