@@ -173,7 +173,7 @@ def need(path: Path, what: str) -> Path:
 def build(preset: str) -> bool:
     print(f"\n== build {preset}", flush=True)
     began = time.monotonic()
-    status, _ = run([ROOT / "dev", "build", preset], limit=7200)
+    status, _ = run([ROOT / "dev", "build", preset, "--tests"], limit=7200)
     print(f"-- build {preset}: {'failed' if status else 'done'} ({time.monotonic() - began:.1f} s)")
     return status == 0
 
@@ -325,7 +325,7 @@ def gpu_present() -> bool:
 
 
 def emulated_gpu(options: str) -> dict[str, str]:
-    """Has the CUDA backend open the libraries of tests/cuda/emulator instead of CUDA's."""
+    """Has the CUDA backend open the libraries of tools/emulator instead of CUDA's."""
     folder = str(need(RELEASE / "emulator", "the emulated GPU"))
     others = os.environ.get("LD_LIBRARY_PATH")
     return {

@@ -1,6 +1,6 @@
 """Takes a build to a GPU machine whose time is short: there only the Python binder is compiled.
 
-    ./dev python tools/gpu/carry.py make [BUILD]   after ./dev build (and ./dev pack)
+    ./dev python tools/gpu/carry.py make [BUILD]   after ./dev build --tests (and ./dev pack)
     python3 tools/gpu/carry.py open                there, in a copy of the checkout with build/gpu
 
 `make` leaves in build/gpu the libraries, the random programs, the pack of kernels (compressed),

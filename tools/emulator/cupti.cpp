@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "../../../backends/cuda/cupti_api.h"
+#include "../../backends/cuda/cupti_api.h"
 #include "observe.h"
 
 namespace {
