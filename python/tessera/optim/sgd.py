@@ -64,12 +64,14 @@ class SGD(Optimizer):
             some = [i for i, f in enumerate(fresh) if f == first]
             if not some:
                 continue
-            momenta = [
-                zeros_like(params[i]) if first else state[params[i]]["momentum_buffer"] for i in some
-            ]
-            self._run(group, [params[i] for i in some], [grads[i] for i in some], momenta, first)
-            for i, momentum in zip(some, momenta) if first else ():
-                state[params[i]]["momentum_buffer"] = momentum
+            mine = [params[i] for i in some]
+            if first:
+                momenta = [zeros_like(p) for p in mine]
+            else:
+                momenta = [state[p]["momentum_buffer"] for p in mine]
+            self._run(group, mine, [grads[i] for i in some], momenta, first)
+            for p, momentum in zip(mine, momenta):
+                state[p]["momentum_buffer"] = momentum
 
     @staticmethod
     def _run(group, params, grads, momenta, first):

@@ -60,9 +60,9 @@ enum class Charge : uint8_t {
 };
 Charge charge(int device, size_t bytes);
 void uncharge(int device, size_t bytes);
-// Moves a charged result that the program has released, and that deferred work still refers to, from
-// `charged` to `unstored`; and ends that. These and the next two are called under the lock of the
-// device's deferred work.
+// Moves a charged result that the program has released, and that deferred work still refers to,
+// from `charged` to `unstored`; and ends that. These and the next two are called under the lock of
+// the device's deferred work.
 void set_unstored(int device, size_t bytes);
 void clear_unstored(int device, size_t bytes);
 
