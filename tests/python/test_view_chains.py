@@ -1,4 +1,4 @@
-"""Long chains of views: their cost grows with their length, not with its square."""
+"""Long chains of views and long lists: their cost grows with their length, not with its square."""
 
 import time
 
@@ -144,3 +144,22 @@ def test_a_function_of_many_tensors():
     assert seconds < 3
     torch.cat(ys).sum().backward()
     assert xs[-1].grad.item() == 1
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_many_hooks_of_a_tensor(order):
+    x = torch.ones(1, requires_grad=True)
+    seen = []
+
+    def work():
+        handles = [x.register_hook(lambda g, i=i: seen.append(i)) for i in range(50_000)]
+        last = handles.pop(25_000)
+        for handle in handles[::order]:
+            handle.remove()
+        handles[0].remove()
+        (x * 2).sum().backward()
+        last.remove()
+        (x * 2).sum().backward()
+
+    _, seconds = timed(work)
+    assert seen == [25_000] and seconds < 10

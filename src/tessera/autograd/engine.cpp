@@ -34,8 +34,7 @@ struct Waiting {
 // of tensors with retain_grad().
 void run_tensor_hooks(Node& node, Grads& grads) {
   if (!node.hooks) return;
-  // Copied: a hook may remove itself.
-  auto tensors = node.hooks->tensors;
+  auto tensors = node.hooks->tensors.copy();
   for (auto& h : tensors) {
     TensorBase& g = grads[h.output];
     if (!g.defined()) continue;
@@ -86,7 +85,7 @@ Grads call_node(Node& node, Grads&& grads) {
 
 Grads apply_node(Node& node, Grads&& grads) {
   if (node.hooks) {
-    auto before = node.hooks->before;
+    auto before = node.hooks->before.copy();
     for (auto& h : before) h.call(grads);
   }
   bool observed = node.hooks && !node.hooks->after.empty();
@@ -103,7 +102,7 @@ Grads apply_node(Node& node, Grads&& grads) {
     if (anomaly().check_nan) check_nan(node, made);
   }
   if (observed) {
-    auto after = node.hooks->after;
+    auto after = node.hooks->after.copy();
     for (auto& h : after) h.call(made, outputs);
   }
   return made;

@@ -28,15 +28,10 @@ Tracker& tracker() {
 Mutex& lock_of_tracker() { return tracker().mutex; }
 const HeldDuringFork<ForkStage::kGraphNodes, lock_of_tracker> g_at_fork;
 
-template <class List>
-bool erase_id(List& list, uint64_t id) {
-  return std::erase_if(list, [id](const auto& h) { return h.id == id; }) > 0;
-}
-
 }  // namespace
 
 bool Hooks::remove(uint64_t id) {
-  return erase_id(tensors, id) || erase_id(before, id) || erase_id(after, id);
+  return tensors.remove(id) || before.remove(id) || after.remove(id);
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // What programs hang onto a graph: hooks of gradients and nodes, other ways to keep saved tensors,
 // and looking for where a wrong gradient came from.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,6 +12,37 @@
 namespace tessera::autograd {
 
 using Grads = std::vector<TensorBase>;
+
+// Hooks in the order of their ids. Removing one takes constant time on average: its place stays
+// until half of them are empty.
+template <class Hook>
+class HookList {
+ public:
+  void push_back(Hook hook) { hooks_.push_back(std::move(hook)); }
+  bool empty() const { return removed_ == hooks_.size(); }
+  bool remove(uint64_t id) {
+    auto at = std::lower_bound(hooks_.begin(), hooks_.end(), id,
+                               [](const Hook& h, uint64_t wanted) { return h.id < wanted; });
+    if (at == hooks_.end() || at->id != id || !at->call) return false;
+    at->call = nullptr;
+    if (++removed_ * 2 > hooks_.size()) {
+      std::erase_if(hooks_, [](const Hook& h) { return !h.call; });
+      removed_ = 0;
+    }
+    return true;
+  }
+  // The hooks that are there now: one may remove itself while they run.
+  std::vector<Hook> copy() const {
+    std::vector<Hook> all;
+    for (const Hook& h : hooks_)
+      if (h.call) all.push_back(h);
+    return all;
+  }
+
+ private:
+  std::vector<Hook> hooks_;
+  size_t removed_ = 0;
+};
 
 struct Hooks {
   // Sees the gradient of one result, and may return another one.
@@ -34,9 +66,9 @@ struct Hooks {
     uint32_t output;
     std::shared_ptr<TensorBase> grad;
   };
-  std::vector<OnTensor> tensors;
-  std::vector<Before> before;
-  std::vector<After> after;
+  HookList<OnTensor> tensors;
+  HookList<Before> before;
+  HookList<After> after;
   std::vector<Retained> retained;
 
   bool remove(uint64_t id);

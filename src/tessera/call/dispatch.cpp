@@ -35,6 +35,7 @@ bool wants_gradient(const Op& op, Args args) { return op.has_gradient && any_req
 
 Outputs compute(const Op& op, Args args, bool gradient) {
   if (op.kind == Kind::kPointwise) return call_pointwise(op, args, Target::kFresh, TensorBase());
+  if (op.record->check) op.record->check(Call{op, args});
   if (!gradient || op.kind == Kind::kView) return op.record->run(Call{op, args});
   GradMode off(false);  // the record's own gradient stands for what it is made of
   return op.record->run(Call{op, args});
