@@ -71,9 +71,7 @@ Mt19937Generator::Mt19937Generator(uint64_t seed) {
 }
 Mt19937Generator::~Mt19937Generator() { live().remove(*this); }
 
-GeneratorLock::GeneratorLock(Mt19937Generator& generator, bool releases_python)
-    : lock_(generator.mutex, std::defer_lock) {
-  if (!releases_python && lock_.try_lock()) return;
+void GeneratorLock::wait() {
   scope_.emplace();
   lock_.lock();
 }

@@ -15,9 +15,14 @@ Mt19937Generator& default_generator(Device device);
 // opens a BlockingScope. Python objects must not be used meanwhile.
 class GeneratorLock {
  public:
-  explicit GeneratorLock(Mt19937Generator& generator, bool releases_python = false);
+  explicit GeneratorLock(Mt19937Generator& generator, bool releases_python = false)
+      : lock_(generator.mutex, std::defer_lock) {
+    if (releases_python || !lock_.try_lock()) [[unlikely]]
+      wait();
+  }
 
  private:
+  void wait();
   std::optional<BlockingScope> scope_;
   std::unique_lock<Mutex> lock_;
 };
