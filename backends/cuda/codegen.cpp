@@ -27,7 +27,7 @@ bool is_constant(const PointwiseBody& b) {
     const std::string name(c, end);
     if (name.size() == 1 && name[0] >= 'a' && name[0] < 'a' + sources) return false;
     for (int s = 0; s < b.num_scalars; ++s)
-      if (name == "s" + num(s)) return false;
+      if (name[0] == 's' && name.substr(1) == num(s)) return false;
     c = end;
   }
   return true;

@@ -82,7 +82,10 @@ def test_processes_of_a_job_import_nothing_from_here(tmp_path):
     here, program = tmp_path / "here", tmp_path / "there" / "program.py"
     here.mkdir()
     program.parent.mkdir()
-    program.write_text("import os, torch, helper\nprint('rank', os.environ['RANK'], helper.name)\n")
+    program.write_text(
+        "import os, sys, torch, helper\n"
+        "sys.stdout.write(f'rank {os.environ[\"RANK\"]} {helper.name}\\n')\n"
+    )
     (program.parent / "helper.py").write_text("name = 'right'\n")
     for name in ("tessera", "torch", "random", "json", "dataclasses", "helper"):
         (here / f"{name}.py").write_text("raise SystemExit('a file of the current directory')\n")

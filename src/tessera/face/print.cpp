@@ -198,7 +198,7 @@ std::vector<std::string> suffixes_of(const TensorBase& t) {
   if (Ref<autograd::Node> node = autograd::grad_fn(t))
     all.push_back(cat("grad_fn=<", node->name(), ">"));
   else if (t.requires_grad())
-    all.push_back("requires_grad=True");
+    all.emplace_back("requires_grad=True");
   return all;
 }
 

@@ -215,6 +215,7 @@ void PassedMarks::read(const TensorBase& t) {
         break;
       case CollectiveOutcome::State::kFailed:
         o->raise();
+        break;
       case CollectiveOutcome::State::kOpen:
         o->join();
         add_outcome(outcomes_, o);
