@@ -6,8 +6,9 @@
 // keeps a few blocks of each small class for itself, without locks; the others lie in free lists
 // under one lock. Kept bytes stay below a cap (a quarter of the machine's memory, or
 // TESSERA_CPU_CACHE_MB); what would go past it is given back at once.
-// With TESSERA_GUARD_PAGES=1 nothing is kept: each allocation ends at a page without access, so that
-// a read or write past its end, or after it is freed, raises a signal. tools/fuzz/calls.py uses it.
+// With TESSERA_GUARD_PAGES=1 nothing is kept: each allocation ends at a page without access, so
+// that a read or write past its end, or after it is freed, raises a signal. tools/fuzz/calls.py
+// uses it.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -52,7 +52,8 @@ void after_fork_in_child() {
   after_fork();
 }
 
-// After the handlers of this library's other locks, which a call under way may need: they run later.
+// After the handlers of this library's other locks, which a call under way may need: they run
+// later.
 void watch_forks() { pthread_atfork(before_fork, after_fork, after_fork_in_child); }
 
 void leave_now(int status, void*) {
@@ -62,8 +63,8 @@ void leave_now(int status, void*) {
 
 }  // namespace
 
-// Sequentially consistent: either this thread sees the gate closed, or the thread that forks or ends
-// the process sees the call.
+// Sequentially consistent: either this thread sees the gate closed, or the thread that forks or
+// ends the process sees the call.
 LibraryCall::LibraryCall() noexcept {
   if (in_parallel() || t_depth++ > 0) return;
   for (;;) {

@@ -12,8 +12,8 @@ namespace tessera::cpu {
 // Note [Other libraries at the end of the process]
 // The exit handlers of these libraries tear them down while other threads may still be inside. When
 // the process begins to end, tessera_backend_end() waits until no thread is inside a library, for
-// at most 5 s. After that only the thread that ends the process may enter one; other threads wait in
-// the constructor for the process to end.
+// at most 5 s. After that only the thread that ends the process may enter one; other threads wait
+// in the constructor for the process to end.
 //
 // A scope covers a whole kernel, on the thread that called it: the threads of the pool call the
 // libraries inside it, and a scope inside a scope does nothing.

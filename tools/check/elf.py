@@ -116,6 +116,8 @@ def hardening_problems(name, elf):
         yield "lies at a fixed address: compile with -fPIE and link with -pie"
     if not SHIPPED.fullmatch(name):
         return
+    if elf.flag(DT_FLAGS, 16) and elf.kind == 3 and b"\0main\0" not in elf.strings:
+        yield "has static thread-local storage: it cannot be opened once the loader's is used up"
     if b"\0__stack_chk_fail\0" not in elf.strings:
         yield "has no stack protector: compile with -fstack-protector-strong"
     if FORTIFIED.fullmatch(name) and not re.search(rb"\0__\w+_chk\0", elf.strings):

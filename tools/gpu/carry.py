@@ -34,7 +34,11 @@ def words_of(command):
     words = shlex.split(command)
     if Path(words[0]).name == "ccache":
         words = words[1:]
-    return [Path(words[0]).name, *words[1:]]
+    # A precompiled header only fits the compiler that made it; the sources include what they need.
+    while "-include" in words:
+        at = words.index("-include")
+        del words[at : at + 2]
+    return [Path(words[0]).name, *(word for word in words[1:] if word != "-Winvalid-pch")]
 
 
 def binder_commands(build):
@@ -56,7 +60,8 @@ def binder_commands(build):
 
     compiled = []
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        if "python/CMakeFiles/" in entry["command"]:
+        header = entry["file"].endswith((".hxx", ".hxx.cxx"))
+        if "python/CMakeFiles/" in entry["command"] and not header:
             compiled.append([elsewhere(word) for word in words_of(entry["command"])])
     module = f"python/tessera/_C{sysconfig.get_config_var('EXT_SUFFIX')}"
     steps = subprocess.check_output(["ninja", "-t", "commands", module], cwd=build, text=True)

@@ -14,7 +14,7 @@ struct State {
   bool any = false;
 };
 // Read by every operator: see t_grad_enabled.
-constinit thread_local State t_state __attribute__((tls_model("initial-exec")));
+constinit thread_local State t_state;
 
 bool has_autocast(DeviceType t) { return t == DeviceType::kCPU || t == DeviceType::kCUDA; }
 int slot(DeviceType t) { return t == DeviceType::kCPU ? 0 : 1; }

@@ -7,9 +7,7 @@
 namespace tessera::autograd {
 
 namespace {
-// Read by every operator. Initial-exec makes that a plain load, for a few bytes of the room that
-// each thread keeps for libraries loaded later.
-thread_local bool t_grad_enabled __attribute__((tls_model("initial-exec"))) = true;
+thread_local bool t_grad_enabled = true;
 
 // Longer chains of views are replayed by one _as_strided.
 constexpr int64_t kMaxReplayCost = 16;

@@ -156,8 +156,8 @@ class DeviceAllocator {
   Block* take(StreamPool& pool, size_t size, Owner owner);
   Block* handed_out(Block* b, size_t requested, const void* holder, SourceRef source,
                     uint32_t stack);
-  Block* allocate_slow(std::unique_lock<Mutex>& lock, StreamPool& pool, size_t bytes,
-                       size_t size, Owner owner);
+  Block* allocate_slow(std::unique_lock<Mutex>& lock, StreamPool& pool, size_t bytes, size_t size,
+                       Owner owner);
   Block* allocate_directly(std::unique_lock<Mutex>& lock, StreamPool& pool, size_t bytes,
                            Owner owner);
   void count_used(size_t bytes, Owner owner);

@@ -58,8 +58,8 @@ bool DeviceAllocator::grow(StreamPool& pool, bool small, size_t size, bool force
   return b != nullptr;
 }
 
-Block* DeviceAllocator::allocate_slow(std::unique_lock<Mutex>& lock, StreamPool& pool,
-                                      size_t bytes, size_t size, Owner owner) {
+Block* DeviceAllocator::allocate_slow(std::unique_lock<Mutex>& lock, StreamPool& pool, size_t bytes,
+                                      size_t size, Owner owner) {
   const bool small = size <= kSmallLimit;
   if (config_.gc_threshold > 0 &&
       static_cast<double>(reserved_.now()) > config_.gc_threshold * static_cast<double>(allowed()))

@@ -66,8 +66,8 @@ inline void check_length(const Call& c, int arg, size_t expected) {
     detail::refuse_length(c, arg, expected);
 }
 
-// Raises, as the allocation does, if there is no memory for a tensor of these sizes: for records that
-// prepare a table or a loop of that length first.
+// Raises, as the allocation does, if there is no memory for a tensor of these sizes: for records
+// that prepare a table or a loop of that length first.
 void check_fits_memory(const Call& c, std::span<const int64_t> sizes, DType dtype, Device device);
 
 // The number of elements of these sizes; raises where that is negative or does not fit 64 bits.

@@ -35,7 +35,7 @@ class TensorImpl final : public RefCounted {
   // Made in inference mode, or a view of such a tensor: see Note [Inference tensors].
   enum class Inference : uint8_t { kNone, kInference, kDetached };
   Inference inference = Inference::kNone;
-  void* python = nullptr;      // the one Python object of this tensor, if there is one
+  void* python = nullptr;  // the one Python object of this tensor, if there is one
   Dims sizes;
   Dims strides;
   std::unique_ptr<AutogradMeta> autograd;

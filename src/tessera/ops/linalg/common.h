@@ -53,8 +53,8 @@ void check_matrix(const TensorBase& t, std::string_view name, std::string_view a
 void check_square(const TensorBase& t, std::string_view name, std::string_view arg = "A");
 // Floating point or complex, and no half type.
 void check_lapack_dtype(const TensorBase& t, std::string_view name);
-// Raises unless argument `a` is square, or of `rows` x n, and argument `b` is a batch of matrices of
-// the same dtype and batch with as many rows: what kernels that solve rely on.
+// Raises unless argument `a` is square, or of `rows` x n, and argument `b` is a batch of matrices
+// of the same dtype and batch with as many rows: what kernels that solve rely on.
 void check_system(const Call& c, int a, int b, bool left = true);
 // Raises unless the pivots are a vector of int32 for each matrix of argument `lu`.
 void check_pivots(const Call& c, int pivots, int lu);
