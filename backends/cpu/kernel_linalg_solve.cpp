@@ -73,7 +73,7 @@ Status check_pivots(const char* name, const KernelTensor& pivots, int n, bool ma
     for (int64_t k = 0; k < pivots.sizes[1]; ++k) {
       const int64_t p = may_be_negative ? std::abs(int64_t{row[k]}) : row[k];
       if (p < 1 || p > n)
-        return fail(Code::kInvalid,
+        return fail(Code::kRefused,
                     "%s: pivots must be between 1 and %d inclusive, got %d. Did you "
                     "properly pass the result of the factorization?",
                     name, n, row[k]);

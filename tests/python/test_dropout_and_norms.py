@@ -215,11 +215,11 @@ def test_softmax_of_one_number_sees_the_number():
 
 def test_out_must_have_the_dtype():
     x, at = torch.ones(2, 2), torch.zeros(2, 2, dtype=torch.int64)
-    with pytest.raises(RuntimeError, match="Float but got scalar type Double"):
+    with pytest.raises(RuntimeError, match="dtype float, but got double"):
         torch.gather(x, 1, at, out=torch.ones(2, 2).double())
-    with pytest.raises(RuntimeError, match="Float but got scalar type Double"):
+    with pytest.raises(RuntimeError, match="dtype float, but got double"):
         torch.aminmax(x, dim=0, out=(torch.ones(2), torch.ones(2).double()))
-    with pytest.raises(RuntimeError, match="Long but got scalar type Double"):
+    with pytest.raises(RuntimeError, match="dtype long int, but got double"):
         torch.multinomial(x, 1, out=torch.ones(2, 1).double())
     with pytest.raises(IndexError, match="Dimension out of range"):
         torch.logcumsumexp(torch.empty(0, 2), 3)

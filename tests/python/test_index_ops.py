@@ -315,8 +315,8 @@ def test_embedding_bags():
     assert F.embedding_bag(at, table, offsets, mode="max").tolist() == [[6, 2], [0, 0], [3, 1]]
     skipped = F.embedding_bag(at, table, offsets, padding_idx=2)
     assert skipped.tolist() == [[1, 2], [0, 0], [3, 1]]
-    ends = F.embedding_bag(at, table, torch.tensor([0, 2, 3]), mode="sum", include_last_offset=True)
-    assert ends.tolist() == [[7, 2], [3, 1]]
+    ends = F.embedding_bag(at, table, torch.tensor([0, 2, 4]), mode="sum", include_last_offset=True)
+    assert ends.tolist() == [[7, 2], [6, 2]]
     with pytest.raises(RuntimeError, match=r"offsets\[0\] has to be 0"):
         F.embedding_bag(at, table, torch.tensor([1, 2]))
     with pytest.raises(ValueError, match="mode has to be"):

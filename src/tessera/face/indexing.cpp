@@ -74,7 +74,8 @@ class Walk {
     check_not_0d();
     const int64_t size = view_.size(dim_);
     TS_CHECK_INDEX(at >= -size && at < size, "index ", at, " is out of bounds for dimension ",
-                   dim_ + selected_++, " with size ", size);
+                   dim_ + selected_, " with size ", size);
+    ++selected_;
     view_ = op::select(view_, dim_, at);
   }
 

@@ -39,8 +39,9 @@ TensorBase as(const TensorBase& t, DType dtype) { return op::_to_dtype(t, dtype)
 // gradients that are differentiated again their number is read.
 TensorBase without_second_gradient(const TensorBase& g, const TensorBase& zeros, const char* why) {
   if (!records_gradients() || !g.requires_grad() || zeros.device().is_meta()) return g;
-  return host_scalar(op::any(op::gt(zeros, Scalar(1)))).is_zero() ? g
-                                                                  : op::_refuse_gradient(g, why);
+  const TensorBase counts = is_complex(zeros.dtype()) ? op::real(zeros) : zeros;
+  return host_scalar(op::any(op::gt(counts, Scalar(1)))).is_zero() ? g
+                                                                   : op::_refuse_gradient(g, why);
 }
 
 void prod_backward(Backward& b, const Spread& s, bool include_self) {

@@ -67,8 +67,9 @@ TensorBase product_gradient(const TensorBase& grad, const TensorBase& data, cons
   };
   TensorBase rest = op::gather(product, axis, ids);
   rest = op::where(op::gt(others(zero), Scalar(0)), op::mul(rest, Scalar(0)), rest);
-  rest = op::where(op::gt(others(nan), Scalar(0)),
-                   op::mul(rest, Scalar(std::numeric_limits<double>::quiet_NaN())), rest);
+  // Filled rather than multiplied by NaN, whose gradient would be NaN everywhere.
+  rest = op::masked_fill(rest, op::gt(others(nan), Scalar(0)),
+                         Value(Scalar(std::numeric_limits<double>::quiet_NaN())));
   TensorBase divided = op::div(op::gather(out, axis, ids), regular);
   return op::mul(op::gather(grad, axis, ids), op::where(special, rest, divided));
 }
