@@ -37,10 +37,10 @@ ALONE = {
         "Expected X.numel() == N * C * HxW to be true",
     ),
     "vander of many powers": ("torch.vander(torch.ones(3), N=2**31 - 1)", ""),
-    "vander beyond 64 bits": ("torch.vander(torch.ones(3), N=2**62)", "invalid shape"),
+    "vander beyond 64 bits": ("torch.vander(torch.ones(3), N=2**62)", "overflow"),
     "linalg.vander of many powers": (
         "torch.linalg.vander(torch.ones(3), N=2**62)",
-        "invalid shape",
+        "overflow",
     ),
     "svd_lowrank of many vectors": ("torch.svd_lowrank(torch.ones(3, 3), 2**62)", "overflow"),
     "svd_lowrank of many iterations": ("torch.svd_lowrank(torch.ones(3, 3), 2, 2**62)", "niter"),

@@ -45,9 +45,8 @@ void refuse_length(const Call& c, int arg, size_t expected) {
 
 }  // namespace detail
 
-void check_fits_memory(const Call& c, std::span<const int64_t> sizes, DType dtype, Device device) {
+void check_fits_memory(std::span<const int64_t> sizes, DType dtype, Device device) {
   constexpr int64_t kSmall = int64_t{1} << 30;  // bytes
-  checked_numel(c, sizes);
   const int64_t n = tessera::checked_numel(Dims(sizes), dtype);
   if (n <= kSmall / static_cast<int64_t>(itemsize(dtype)) || device.is_meta()) return;
   new_empty({n}, dtype, device);  // raises, and is freed at once

@@ -68,7 +68,7 @@ inline void check_length(const Call& c, int arg, size_t expected) {
 
 // Raises, as the allocation does, if there is no memory for a tensor of these sizes: for records
 // that prepare a table or a loop of that length first.
-void check_fits_memory(const Call& c, std::span<const int64_t> sizes, DType dtype, Device device);
+void check_fits_memory(std::span<const int64_t> sizes, DType dtype, Device device);
 
 // The number of elements of these sizes; raises where that is negative or does not fit 64 bits.
 int64_t checked_numel(const Call& c, std::span<const int64_t> sizes);

@@ -106,7 +106,7 @@ TS_OP({
       TensorBase column = op::unsqueeze(in_dtype(x, dtype), -1);
       Dims shape = x.sizes();
       shape.push_back(n);
-      check_fits_memory(c, shape, dtype, x.device());
+      check_fits_memory(shape, dtype, x.device());
       if (n > kManyPowers) {
         TensorBase base = op::expand(column, shape.span());
         base =

@@ -49,9 +49,8 @@ Shapes checked(const Call& c, int data, int lengths) {
     TS_CHECK(in >= 0 && in <= s.steps, "Expected input_lengths to have value at most ", s.steps,
              ", but got value ", in);
     TS_CHECK(out >= 0, "Expected target_lengths to have value at least 0, but got value ", out);
-    TS_CHECK(out <= targets.numel(), "Expected target_lengths to have value at most ",
-             targets.numel(), ", but got value ", out);
-    total += out;
+    TS_CHECK(!__builtin_add_overflow(total, out, &total),
+             "Expected target_lengths to have a sum that fits 64 bits");
     s.longest = std::max(s.longest, out);
   }
   if (targets.dim() == 1)

@@ -12,8 +12,7 @@ namespace tessera {
 
 inline DType stats_dtype(DType t) { return t == DType::kFloat64 ? t : DType::kFloat32; }
 
-// PyTorch's rule: parameters have the input's dtype, or all have float32 and the input a
-// half-precision one.
+// Parameters have the input's dtype; those of a half-precision input may also have float32.
 inline void check_parameter_dtypes(const TensorBase& x,
                                    std::initializer_list<const TensorBase*> parameters) {
   bool mixed = false;
@@ -23,7 +22,7 @@ inline void check_parameter_dtypes(const TensorBase& x,
   const char* where = x.device().is_cpu() ? "mixed dtype (CPU)" : "mixed dtype";
   for (const TensorBase* p : parameters)
     TS_CHECK(!p->defined() || p->dtype() == DType::kFloat32 ||
-                 (p->dtype() == x.dtype() && !x.device().is_cpu()),
+                 (p->dtype() == x.dtype() && is_reduced_floating(x.dtype())),
              where, ": expect parameter to have scalar type of Float");
   TS_CHECK(is_reduced_floating(x.dtype()), where, ": all inputs must share same datatype.");
 }

@@ -150,7 +150,7 @@ TS_OP({
       DType dtype = promote(x.dtype(), DType::kInt64);
       if (n == 0) return new_empty({x.numel(), 0}, dtype, x.device());
       const int64_t shape[] = {x.numel(), n};
-      check_fits_memory(c, shape, dtype, x.device());
+      check_fits_memory(shape, dtype, x.device());
       if (n > kManyPowers) {
         TensorBase base = op::expand(op::unsqueeze(in_dtype(x, dtype), 1), shape);
         base = op::cat(std::vector<TensorBase>{op::ones_like(op::slice(base, 1, 0, 1)),

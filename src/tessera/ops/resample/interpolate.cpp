@@ -123,7 +123,7 @@ TS_OP({
       }
       // A table has an entry of 8 bytes or more for each element along one dimension: a result that
       // no memory can hold is refused before it is made.
-      check_fits_memory(c, whole, self.dtype(), self.device());
+      check_fits_memory(whole, self.dtype(), self.device());
       // In float where the elements are narrower: rounded once, at the end. Averages of uint8 are
       // rounded in each dimension, the last one first, with integer weights.
       DType t = self.dtype();

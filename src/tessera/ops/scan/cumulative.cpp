@@ -43,6 +43,7 @@ Outputs cumulative(const char* kernel, const Call& c) {
 // there is none.
 TensorBase neighbours(const TensorBase& t, int64_t dim, int by, double edge) {
   const int64_t n = t.size(dim);
+  if (n == 0) return t;
   Dims shape = t.sizes();
   shape[static_cast<size_t>(dim)] = 1;
   TensorBase end = op::full(shape.span(), Scalar(edge), t.dtype(), t.device());
