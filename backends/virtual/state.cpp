@@ -92,7 +92,8 @@ void State::end() {
     for (auto& s : d->streams()) all.push_back(s);
   // All must know before one is waited for: they wait for each other's events.
   for (auto& s : all) s->wake();
-  const auto deadline = Stream::Clock::now() + kStopLimit;
+  // An idle worker only has to be scheduled, which may take long on a busy machine.
+  const auto deadline = Stream::Clock::now() + (drained ? kDrainLimit : kStopLimit);
   bool stopped = true;
   for (auto& s : all) stopped &= s->stop_until(deadline);
   abandoned_.store(!drained || !stopped);
