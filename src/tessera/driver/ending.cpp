@@ -1,5 +1,6 @@
 #include "tessera/driver/ending.h"
 
+#include <dlfcn.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -87,3 +88,11 @@ void end_everything() {
 }
 
 }  // namespace tessera
+
+// See [The end of the process].
+extern "C" [[noreturn]] __attribute__((visibility("default"))) void exit(int status) noexcept {
+  tessera::end_everything();
+  using Exit = void (*)(int);
+  if (auto next = reinterpret_cast<Exit>(dlsym(RTLD_NEXT, "exit"))) next(status);
+  _exit(status);
+}

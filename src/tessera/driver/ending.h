@@ -9,8 +9,11 @@
 //  - a handler that a thread-local object of the main thread registers in its destructor. exit()
 //    destroys thread-local objects before it runs handlers, so that handler is the newest and the
 //    first. pthread_exit() in main() only registers it;
+//  - exit() itself, in programs that are linked with this library: it defines that function and
+//    calls libc's. A thread other than the main one may call exit() while a library registers its
+//    destructors, so no order of handlers is enough there;
 //  - a handler that is registered again whenever a library has been opened (renew_exit_handler),
-//    for programs in which another thread calls exit().
+//    where this library was opened by dlopen and another thread calls exit().
 // os._exit(), quick_exit() and signals run none of these, and no destructor either.
 #pragma once
 
