@@ -36,7 +36,7 @@ class InFlight {
     if (!recorded.ok()) b.event_destroy(exec.device, done);
     check(recorded, "copying");
     if (arriving) host->arriving.fetch_add(1, std::memory_order_release);
-    auto copy = std::make_shared<Copy>(exec.device, done, std::move(host), arriving);
+    auto copy = std::make_shared<Copy>(exec, done, std::move(host), arriving);
     std::vector<std::shared_ptr<Copy>> finished;  // released without the lock
     std::unique_lock lock(mutex_);
     copies_.push_back(std::move(copy));
@@ -55,8 +55,14 @@ class InFlight {
         break;
       }
     }
+    // A stream with too many copies waits for its own: those of another may take long.
+    auto is_of_stream = [&](const auto& c) {
+      return c->device == exec.device && c->stream == exec.stream;
+    };
     while (copies_.size() > kMost) {
-      std::shared_ptr<Copy> oldest = copies_.front();
+      auto at = std::find_if(copies_.begin(), copies_.end(), is_of_stream);
+      if (at == copies_.end()) break;
+      std::shared_ptr<Copy> oldest = *at;
       wait_for(*oldest, lock);
       if (oldest->code != Code::kOk) break;
       remove(*oldest);
@@ -95,9 +101,14 @@ class InFlight {
  private:
   static constexpr size_t kMost = 256;
   struct Copy {
-    Copy(int device, EventHandle done, Ref<Storage> host, bool arriving)
-        : device(device), done(done), host(std::move(host)), arriving(arriving) {}
+    Copy(Exec exec, EventHandle done, Ref<Storage> host, bool arriving)
+        : device(exec.device),
+          stream(exec.stream),
+          done(done),
+          host(std::move(host)),
+          arriving(arriving) {}
     const int device;
+    const StreamHandle stream;
     const EventHandle done;
     const Ref<Storage> host;
     const bool arriving;  // to the host
