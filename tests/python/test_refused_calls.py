@@ -74,6 +74,16 @@ def test_is_refused_at_once(name, device):
     assert message in ran.stdout
 
 
+def test_transposed_convolutions_of_nothing(device):
+    x, w = torch.ones(2, 3, 0, device=device), torch.ones(3, 2, 4, device=device)
+    text = "Only zero batch or zero channel inputs are supported, but got input shape: [2, 3, 0]"
+    refused(lambda: torch.conv_transpose1d(x, w, stride=2), RuntimeError, text)
+    some = torch.ones(0, 3, 5, device=device, requires_grad=True)
+    weight = w.requires_grad_()
+    torch.conv_transpose1d(some, weight).sum().backward()
+    assert not weight.grad.any() and some.grad.shape == some.shape
+
+
 def test_size_and_stride_of_none(device):
     t = torch.ones(3, 2, device=device)
     assert t.size(None) == t.size(dim=None) == (3, 2) and t.stride(None) == (2, 1)

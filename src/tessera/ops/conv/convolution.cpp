@@ -72,6 +72,10 @@ TensorBase run_strided(const char* kernel, const Dims& size, const TensorBase& a
   const MemoryFormat f = format_for(a, b);
   TensorBase out = new_empty_strided(size, strides_in(size, f), a.dtype(), a.device());
   if (out.numel() == 0) return out;
+  if (!bias.defined() && (a.numel() == 0 || b.numel() == 0)) {
+    fill(out, Scalar(0));  // sums of no elements
+    return out;
+  }
   TensorBase view = three(out);
   std::vector<TensorBase> inputs{three(op::contiguous(a, f)),
                                  three(op::contiguous(in_dtype(b, a.dtype()), f))};
@@ -90,7 +94,9 @@ TensorBase run_kernel(const KernelNames& kernel, const Dims& size, const TensorB
   DType t = a.dtype(), c = compute_dtype(t);
   auto ready = [&](const TensorBase& x) { return three(op::contiguous(in_dtype(x, c))); };
   TensorBase out = new_empty(size, c, a.device());
-  if (out.numel() > 0) {
+  if (out.numel() > 0 && !bias.defined() && (a.numel() == 0 || b.numel() == 0)) {
+    fill(out, Scalar(0));  // sums of no elements
+  } else if (out.numel() > 0) {
     TensorBase view = three(out);
     std::vector<TensorBase> inputs{ready(a), ready(b)};
     if (bias.defined()) inputs.push_back(op::contiguous(in_dtype(bias, c)));

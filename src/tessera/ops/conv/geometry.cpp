@@ -150,6 +150,9 @@ void check(const TensorBase& input, const TensorBase& weight, const TensorBase& 
              " instead");
     for (int d = 0; d < n; ++d) {
       if (weight.sizes()[d + 2] < 1) refuse_kernel_size(weight.sizes());
+      TS_CHECK(input.sizes()[d + 2] > 0,
+               "Only zero batch or zero channel inputs are supported, but got input shape: ",
+               input.sizes());
       if (p.output_padding[d] < p.stride[d] || p.output_padding[d] < p.dilation[d]) continue;
       auto named = [n](const char* what, Dims values) {  // one dimension is an image of height 1
         if (n == 1) values.insert(0, std::string_view(what) == "output_padding" ? 0 : 1);

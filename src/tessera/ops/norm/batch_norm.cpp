@@ -247,6 +247,7 @@ TS_OP({
     .forms = kFunction,
     .run = [](const Call& c) -> Outputs {
       const TensorBase& x = c.tensor(0);
+      check_floating(c, 0);
       check_channels(c, x, {1, 2, 3, 4}, {3, 4});
       if (x.device().is_meta()) return new_empty(x.sizes(), x.dtype(), x.device());
       TensorBase weight = c.maybe(1);

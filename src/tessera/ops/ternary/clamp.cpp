@@ -81,6 +81,10 @@ TS_OP({
               "-> Tensor",
     .kind = Kind::kPointwise,
     .forms = kFunction,
+    .check =
+        [](const Call& c) {
+          TS_CHECK(c.has(2) || c.has(3), "_clamp_backward(): expected min, max or both");
+        },
     .choose = [](Args args) -> const PointwiseBody* {
       if (args[2].is_none()) return &below_backward_body;
       return args[3].is_none() ? &above_backward_body : &between_backward_body;
