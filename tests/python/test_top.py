@@ -121,8 +121,13 @@ def test_utilization(accelerator):
     torch.cuda.synchronize()
     if KIND == "virtual":
         assert torch.cuda.utilization() <= 20
-        for _ in range(100):
-            x = torch.tanh(x @ x)
-        torch.fuse.run()
-        assert torch.cuda.utilization() > 50
+        seen = 0
+        for _ in range(30):  # the share of the last second, on a machine that may be busy
+            for _ in range(100):
+                x = torch.tanh(x @ x)
+            torch.fuse.run()
+            seen = max(seen, torch.cuda.utilization())
+            if seen > 50:
+                break
+        assert seen > 50
         torch.cuda.synchronize()
