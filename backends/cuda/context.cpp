@@ -97,7 +97,7 @@ void in_child() {
 // have finished their work, at most kDrainLimit: kernels and callbacks may use libraries that exit
 // handlers tear down. From then on calls of other threads than the one that ends the process do not
 // return for kOthersWait, and fail then. A device that does not finish keeps the driver's own exit
-// handler waiting for ever, so the process ends with _exit() and its exit status.
+// handler blocked indefinitely, so the process ends with _exit() and its exit status.
 constexpr auto kDrainLimit = std::chrono::seconds(5);
 constexpr auto kOthersWait = std::chrono::seconds(10);
 std::atomic<bool> g_ending{false};

@@ -13,7 +13,7 @@ char g_name[256];
 
 void stop(int) {
   static const char text[] = "\nthe time limit of a test is over (TESSERA_TEST_SECONDS): ";
-  // Return values are of no use: the process ends.
+  // A failed write is ignored: the process ends either way.
   if (write(STDERR_FILENO, text, sizeof text - 1) < 0 ||
       write(STDERR_FILENO, g_name, std::strlen(g_name)) < 0 || write(STDERR_FILENO, "\n", 1) < 0)
     _exit(125);

@@ -40,11 +40,11 @@ class InFlight {
     std::vector<std::shared_ptr<Copy>> finished;  // released without the lock
     std::unique_lock lock(mutex_);
     copies_.push_back(std::move(copy));
-    // Removes finished copies: the oldest, and all of them when there are more than kMost. Copies
-    // of one stream finish in order, those of others may be held up. A failed copy stays: its error
-    // is raised where the memory is read.
+    // Removes finished copies: the oldest, and all of them when there are more than kMaxCopies.
+    // Copies of one stream finish in order, those of others may be held up. A failed copy stays:
+    // its error is raised where the memory is read.
     auto is_ready = [&](const Copy& c) { return b.event_query(c.device, c.done).ok(); };
-    const bool many = copies_.size() > kMost;
+    const bool many = copies_.size() > kMaxCopies;
     for (size_t i = 0; i < copies_.size();) {
       if (std::shared_ptr<Copy> next = copies_[i]; is_ready(*next)) {
         remove(*next);
@@ -59,7 +59,7 @@ class InFlight {
     auto is_of_stream = [&](const auto& c) {
       return c->device == exec.device && c->stream == exec.stream;
     };
-    while (copies_.size() > kMost) {
+    while (copies_.size() > kMaxCopies) {
       auto at = std::find_if(copies_.begin(), copies_.end(), is_of_stream);
       if (at == copies_.end()) break;
       std::shared_ptr<Copy> oldest = *at;
@@ -99,7 +99,7 @@ class InFlight {
   Mutex& lock() { return mutex_; }
 
  private:
-  static constexpr size_t kMost = 256;
+  static constexpr size_t kMaxCopies = 256;
   struct Copy {
     Copy(Exec exec, EventHandle done, Ref<Storage> host, bool arriving)
         : device(exec.device),

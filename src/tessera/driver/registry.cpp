@@ -106,9 +106,9 @@ const Backend* load(const std::string& path, std::string& why) {
     return nullptr;
   }
   // A library that opens others later renews the handlers itself.
-  if (auto hand_over = reinterpret_cast<void (*)(void (*)())>(
+  if (auto set_renew = reinterpret_cast<void (*)(void (*)())>(
           dlsym(library, "tessera_renew_fork_handlers_with")))
-    hand_over(renew_fork_handlers);
+    set_renew(renew_fork_handlers);
   renew_fork_handlers();
   auto entry = reinterpret_cast<BackendEntry>(dlsym(library, kBackendEntryName));
   const Backend* backend = entry ? entry() : nullptr;

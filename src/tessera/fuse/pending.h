@@ -46,7 +46,7 @@ struct PendingOp {
   bool selected;
   bool done;
   bool live;    // its value is needed
-  bool store;   // ... in memory
+  bool store;   // its value is written to memory
   bool in_run;  // belongs to a run in several pieces
   bool failed;  // had no memory in this run
 

@@ -332,7 +332,7 @@ void DeviceAllocator::make_room(size_t bytes) {
   if (RoomHook hook = room_hook.load(std::memory_order_acquire)) hook(device_, bytes);
 }
 
-// Caches the result for half of the remaining room, so that the driver is seldom queried.
+// Caches the result for half of the remaining room, so that the driver is rarely queried.
 bool DeviceAllocator::surely_fits(int64_t bytes) {
   const int64_t needed = usage().most() + bytes;
   if (needed <= known_room_.load(std::memory_order_relaxed)) return true;

@@ -23,8 +23,8 @@ class TextSink : public Sink {
 };
 
 // Note [A kill at any moment]
-// Bytes go to a new file beside the old one, `.NAME.XXXXXX.tessera-tmp` (a long name is replaced by
-// its hash, as file systems limit names to 255 bytes or fewer). commit() makes them
+// Bytes go to a new file in the folder of the old one, `.NAME.XXXXXX.tessera-tmp` (a long name is
+// replaced by its hash, as file systems limit names to 255 bytes or fewer). commit() makes them
 // durable, renames the file over the old one and makes the rename durable: whoever looks finds the
 // old file or the new one, whole, whenever the process or the machine stops. A writer holds a lock
 // on its new file, which goes with the process; the next save to the same name removes those
